@@ -1,0 +1,5 @@
+"""``python -m jaxsolve``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,125 @@
+"""What a row reads off the evidence of a run: one predicted and one measured number."""
+
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from ..evidence import Curve, Evaluation, Law, Samples, Verdict, kolmogorov_smirnov
+
+
+class Read(NamedTuple):
+    """A predicted and a measured number; ``nan`` where a side has none."""
+
+    predicted: float
+    measured: float
+
+
+class AbstractReading(eqx.Module):
+    """Reads a number off both sides of an observable."""
+
+    @abc.abstractmethod
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        """The two numbers."""
+
+    def verdict(self, evaluation: Evaluation, observable: str) -> Verdict:
+        """The verdict of the observable that this number belongs to."""
+        return evaluation.verdicts[observable]
+
+
+class Discrepancy(AbstractReading):
+    """The discrepancy of the comparison itself, predicted to be zero: an identity's largest relative difference."""
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        return Read(0.0, evaluation.verdicts[observable].discrepancy)
+
+
+class CurveValue(AbstractReading):
+    """A curve at the grid point ``at``, summed over nothing: the curve has one number per point."""
+
+    at: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        pair = evaluation.pairs[observable]
+        if not isinstance(pair.predicted, Curve) or not isinstance(pair.measured, Curve):
+            raise ValueError(f"CurveValue reads a curve; {observable!r} is a law.")
+        index = _index(evaluation.grid, self.at)
+        return Read(float(pair.predicted.value[index]), float(np.mean(np.asarray(pair.measured.value)[..., index])))
+
+
+class _LawReading(AbstractReading):
+    def _sides(self, evaluation: Evaluation, observable: str) -> tuple[Law, np.ndarray]:
+        pair = evaluation.pairs[observable]
+        if not isinstance(pair.predicted, Law) or not isinstance(pair.measured, Samples):
+            raise ValueError(f"{type(self).__name__} reads a law; {observable!r} is a curve.")
+        return pair.predicted, np.asarray(pair.measured.values)
+
+
+class Mean(_LawReading):
+    """The mean of the panel member that belongs to the grid value ``at``."""
+
+    at: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        law, values = self._sides(evaluation, observable)
+        index = _index(evaluation.grid, self.at)
+        return Read(float(law.mean[index]), float(values[:, index].mean()))
+
+
+class Quantile(_LawReading):
+    """The quantile at ``probability`` of the panel member that belongs to the grid value ``at``."""
+
+    at: float
+    probability: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        from scipy.optimize import brentq
+
+        law, values = self._sides(evaluation, observable)
+        index = _index(evaluation.grid, self.at)
+        measured = float(np.quantile(values[:, index], self.probability))
+
+        def excess(quantile: float) -> float:
+            row = np.full((1, values.shape[1]), quantile, values.dtype)
+            return float(np.asarray(law.cdf(row))[0, index]) - self.probability
+
+        low, high = float(values[:, index].min()), float(values[:, index].max())
+        predicted = brentq(excess, low, high, xtol=1e-14) if excess(low) < 0 < excess(high) else np.nan
+        return Read(float(predicted), measured)  # pyright: ignore[reportArgumentType]
+
+
+class KolmogorovSmirnov(_LawReading):
+    """The Kolmogorov–Smirnov distance at the grid value ``at``, or the largest of the panel; predicted zero."""
+
+    at: float | None = None
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        self._sides(evaluation, observable)
+        distance = kolmogorov_smirnov(evaluation.pairs[observable])
+        chosen = distance.max() if self.at is None else distance[_index(evaluation.grid, self.at)]
+        return Read(0.0, float(chosen))
+
+
+class PValue(_LawReading):
+    """The p-value of the Kolmogorov–Smirnov test at the grid value ``at``, or the smallest of the panel.
+
+    No single value is predicted: under the law it is uniform.
+    """
+
+    at: float | None = None
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        from scipy.stats import kstwo
+
+        _, values = self._sides(evaluation, observable)
+        p_values = kstwo.sf(kolmogorov_smirnov(evaluation.pairs[observable]), len(values))
+        chosen = p_values.min() if self.at is None else p_values[_index(evaluation.grid, self.at)]
+        return Read(float("nan"), float(chosen))
+
+
+def _index(grid, at: float) -> int:
+    matches = np.flatnonzero(np.isclose(np.asarray(grid), at))
+    if len(matches) != 1:
+        raise ValueError(f"The grid of the run has no point {at:g}; it is {np.asarray(grid).tolist()}.")
+    return int(matches[0])

@@ -1,0 +1,30 @@
+"""Backpropagation and its alternatives: networks, backward rules and the laws of their feedback."""
+
+from ._activations import AbstractActivation, Gelu, Identity, Relu, Tanh
+from ._alignment import SquaredCosineLaw, alignment
+from ._network import MLP, ForwardPass, weight_variances
+from ._rules import (
+    AbstractBackwardRule,
+    AbstractSequentialRule,
+    Backprop,
+    DirectFeedbackAlignment,
+    FeedbackAlignment,
+)
+
+__all__ = [
+    "MLP",
+    "AbstractActivation",
+    "AbstractBackwardRule",
+    "AbstractSequentialRule",
+    "SquaredCosineLaw",
+    "Backprop",
+    "DirectFeedbackAlignment",
+    "FeedbackAlignment",
+    "ForwardPass",
+    "Gelu",
+    "Identity",
+    "Relu",
+    "Tanh",
+    "alignment",
+    "weight_variances",
+]

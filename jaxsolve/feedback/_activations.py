@@ -1,0 +1,73 @@
+"""Activation functions with their derivatives as explicit formulas."""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class AbstractActivation(eqx.Module):
+    """An elementwise activation `φ` and its derivative `φ'`.
+
+    The derivative is a formula of its own, so that a backward rule does not depend on automatic differentiation and
+    the two can be checked against each other.
+    """
+
+    @abc.abstractmethod
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """`φ`, elementwise."""
+
+    @abc.abstractmethod
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """`φ'`, elementwise."""
+
+
+class Relu(AbstractActivation):
+    """Rectifier `max(p, 0)`; the derivative is 1 for `p > 0` and 0 elsewhere, at 0 included.
+
+    >>> Relu().derivative(jnp.array([-1.0, 0.0, 2.0])).tolist()
+    [0.0, 0.0, 1.0]
+    """
+
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jax.nn.relu(preactivation)
+
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return (preactivation > 0).astype(preactivation.dtype)
+
+
+class Tanh(AbstractActivation):
+    """Hyperbolic tangent; the derivative is `1 − tanh²`."""
+
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jnp.tanh(preactivation)
+
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return 1 - jnp.tanh(preactivation) ** 2
+
+
+class Gelu(AbstractActivation):
+    """Gaussian error linear unit `p Φ(p)`, `Φ` the standard normal distribution function (no tanh approximation).
+
+    The derivative is `Φ(p) + p exp(−p²/2) / √(2π)`.
+    """
+
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return preactivation * jax.scipy.special.ndtr(preactivation)
+
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        density = jnp.exp(-(preactivation**2) / 2) / math.sqrt(2 * math.pi)
+        return jax.scipy.special.ndtr(preactivation) + preactivation * density
+
+
+class Identity(AbstractActivation):
+    """No activation, for deep linear networks; the derivative is 1."""
+
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return preactivation
+
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jnp.ones_like(preactivation)

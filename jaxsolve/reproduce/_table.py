@@ -1,0 +1,61 @@
+"""The table at the end of a run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..claims import Status
+from ._run import outcome
+
+_STYLES = {"agree": "green", "finding": "yellow", "unexpected": "bold red", "broken": "bold red"}
+
+
+def summary(records: Sequence[Mapping[str, Any]]) -> str:
+    """One line that counts the rows by outcome."""
+    counts = Counter(outcome(record) for record in records)
+    parts = [
+        f"{counts['agree']} agree as expected",
+        f"{counts['finding']} disagree as expected (findings)",
+        f"{counts['unexpected']} unexpected",
+    ]
+    if counts["broken"]:
+        parts.append(f"{counts['broken']} broken")
+    unmeasured = [f"{counts[status.value]} {status.value}" for status in Status if counts[status.value]]
+    if unmeasured:
+        parts.append("not measured: " + ", ".join(unmeasured))
+    return "; ".join(parts)
+
+
+def number(value: float | None) -> str:
+    """A number for a table: four significant digits, a dash where there is none."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+def verdict_table(records: Sequence[Mapping[str, Any]]):
+    """A rich table of the measured rows."""
+    from rich.table import Table
+
+    table = Table(title=summary(records), title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("claim", overflow="fold")
+    table.add_column("kind")
+    for heading in ("quoted", "predicted", "measured"):
+        table.add_column(heading, justify="right", overflow="fold")
+    table.add_column("vs predicted")
+    table.add_column("vs quoted")
+    table.add_column("outcome")
+    for record in records:
+        how = outcome(record)
+        if how not in _STYLES:
+            continue
+        table.add_row(
+            record["id"],
+            record["kind"],
+            record["quoted"],
+            number(record["predicted"]),
+            number(record["measured"]),
+            record["verdict_predicted"],
+            record["verdict_quoted"] or "–",
+            how,
+            style=_STYLES[how] if how != "agree" else None,
+        )
+    return table

@@ -1,0 +1,47 @@
+"""What the arguments of an iteration must look like."""
+
+import operator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def checked_depth(depth: Any) -> int:
+    """``depth`` as an integer of at least zero, else a ``ValueError``."""
+    try:
+        steps = -1 if isinstance(depth, bool) else operator.index(depth)
+    except TypeError:
+        steps = -1
+    if steps < 0:
+        raise ValueError(
+            f"depth counts steps: an integer of at least 0; got {depth!r}. It is part of the program, not data: under "
+            "jit make it a static argument."
+        )
+    return steps
+
+
+def check_systems(preconditioner: jax.Array, operators: jax.Array, **vectors: jax.Array) -> None:
+    """Refuse arrays that are not a batch of square systems in one floating dtype, with one vector per task."""
+    shapes = {"preconditioner": preconditioner.shape, "operators": operators.shape}
+    shapes |= {name: vector.shape for name, vector in vectors.items()}
+    found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    if operators.ndim != 3 or operators.shape[1] != operators.shape[2]:
+        raise ValueError(f"operators have shape (tasks, size, size); got {found}. Put a task axis in front of one matrix.")
+    tasks, size, _ = operators.shape
+    if preconditioner.shape not in ((size, size), (tasks, size, size)):
+        raise ValueError(
+            f"A preconditioner for {tasks} tasks of size {size} has shape {(size, size)}, shared, or "
+            f"{(tasks, size, size)}; got {found}."
+        )
+    if any(vector.shape != (tasks, size) for vector in vectors.values()):
+        raise ValueError(
+            f"{tasks} tasks of size {size} take vectors of shape {(tasks, size)}, one row per task; got {found}. "
+            "Map over further right-hand sides of one task with jax.vmap."
+        )
+    dtypes = {array.dtype for array in (preconditioner, operators, *vectors.values())}
+    if len(dtypes) != 1 or not jnp.issubdtype(operators.dtype, jnp.floating):
+        raise ValueError(
+            f"All arrays share one floating dtype; got {', '.join(sorted(map(str, dtypes)))}. "
+            "Cast them to float32 or float64."
+        )

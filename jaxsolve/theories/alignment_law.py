@@ -1,0 +1,101 @@
+"""Static alignment of random feedback: its squared cosine with the forward weights follows a Beta law."""
+
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._types import Key
+from ..evidence import AbstractTheory, Kind, Law, LawRule, Samples
+from ..feedback import SquaredCosineLaw, alignment
+
+SHAPES = ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64), (64, 64))
+"""Shapes `(n_l, n_{l+1})` of the layers; their sizes are the dimensions 64, 128, …, 4096."""
+
+
+class AlignmentLaw(AbstractTheory):
+    """The squared cosine of independent isotropic matrices of `D` entries is `Beta(1/2, (D − 1)/2)`.
+
+    A forward matrix `A = W_{l+1}^T` and a feedback matrix `B_l`, both of shape `(n_l, n_{l+1})`, with independent
+    directions that are uniform on the unit sphere in `D = n_l n_{l+1}` dimensions, have `Q = ⟨A, B⟩² / (‖A‖² ‖B‖²)`.
+
+    Attributes
+    ----------
+    dimensions
+        `D` of each layer; also the grid.
+    dimension_ratio
+        What the prediction multiplies `D` with: 1.
+    matrices
+        Whether the matrices are formed. If not, a plane through one direction is drawn instead: the other direction
+        projects onto it with squared length `1 − U^{2/(D−2)}` and at a uniform angle, `U` uniform on (0, 1).
+    batch
+        Draws in one replicate; where the matrices are formed, against one forward matrix.
+    """
+
+    dimensions: Float[Array, " panel"]
+    dimension_ratio: Float[Array, ""]
+    matrices: bool = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    replicates: int = eqx.field(static=True)
+
+    kind: ClassVar[Kind] = Kind.LAW
+    rule: ClassVar[LawRule] = LawRule()
+    source: ClassVar[str] = """@misc{feedback-alignment,
+  title = {Feedback alignment against backpropagation},
+  note = {source document 002, result A, theorem 1}
+}"""
+    statement: ClassVar[str] = (
+        "The squared Frobenius cosine of a feedback matrix with the transposed forward matrix it replaces is "
+        "Beta(1/2, (D - 1)/2) where their directions are independent and isotropic in D = n_l n_(l+1) dimensions; "
+        "its mean is 1/D."
+    )
+    observables: ClassVar[tuple[str, ...]] = ("squared_cosine",)
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "the two directions are independent",
+        "at least one direction is uniform on the unit sphere of all D entries",
+    )
+    breaks_when: ClassVar[str] = "Training has aligned the weights, or the feedback is sparse, of low rank or tied."
+    effect: ClassVar[float] = 0.01
+
+    @classmethod
+    def quick(cls, *, dtype: jax.typing.DTypeLike = float) -> "AlignmentLaw":
+        """A hundred thousand planes per dimension."""
+        return cls._build(dtype, matrices=False, batch=1000, replicates=100)
+
+    @classmethod
+    def full(cls, *, dtype: jax.typing.DTypeLike = float) -> "AlignmentLaw":
+        """A hundred thousand Gaussian feedback matrices per dimension."""
+        return cls._build(dtype, matrices=True, batch=100, replicates=1000)
+
+    @classmethod
+    def _build(cls, dtype, *, matrices: bool, batch: int, replicates: int) -> "AlignmentLaw":
+        dimensions = jnp.asarray([math.prod(shape) for shape in SHAPES], dtype)
+        return cls(dimensions, jnp.ones((), dtype), matrices, batch, replicates)
+
+    def grid(self) -> Float[Array, " panel"]:
+        return self.dimensions
+
+    def predict(self, grid: Float[Array, " panel"]) -> dict[str, Law]:
+        law = SquaredCosineLaw(grid * self.dimension_ratio)
+        return {"squared_cosine": Law(law.cdf, jnp.asarray(law.mean, self.dtype), jnp.asarray(law.variance, self.dtype))}
+
+    def sample(self, grid: Float[Array, " panel"], *, key: Key) -> dict[str, Samples]:
+        if self.matrices:
+            keys = jax.random.split(key, len(SHAPES))
+            columns = [self._from_matrices(shape, layer) for shape, layer in zip(SHAPES, keys, strict=True)]
+            return {"squared_cosine": Samples(jnp.stack(columns, axis=1))}
+        uniform = jax.random.uniform(key, (2, self.batch, grid.size), self.dtype)
+        squared_length = -jnp.expm1(2 * jnp.log(uniform[0]) / (grid[None, :] - 2))
+        return {"squared_cosine": Samples(squared_length * jnp.cos(2 * jnp.pi * uniform[1]) ** 2)}
+
+    def _from_matrices(self, shape: tuple[int, int], key: Key) -> Float[Array, " draws"]:
+        forward, feedback = jax.random.split(key)
+        weights = jax.random.normal(forward, shape, self.dtype)
+        return jax.vmap(alignment, (None, 0))(weights, jax.random.normal(feedback, (self.batch, *shape), self.dtype))
+
+    def counterfeit(self) -> "AlignmentLaw":
+        """Ten percent too few dimensions."""
+        return eqx.tree_at(lambda theory: theory.dimension_ratio, self, 0.9 * self.dimension_ratio)

@@ -1,0 +1,15 @@
+"""Every test runs in 64-bit mode, with strict promotion and checked array types."""
+
+import os
+
+import jax
+import jaxtyping
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+_hook = jaxtyping.install_import_hook("jaxsolve", "beartype.beartype")
+_hook.__enter__()
+
+os.environ.setdefault("MPLBACKEND", "Agg")
