@@ -2,7 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
+
+from ._types import ArrayLike
 
 
 def relative_error(measured: Float[Array, "*shape"], reference: Float[Array, "*shape"]) -> Float[Array, ""]:
@@ -34,17 +36,17 @@ def machine_epsilon(dtype: jax.typing.DTypeLike) -> float:
 
 
 def violated(
-    measured: Float[Array, "*shape"],
-    bound: Float[Array, "*shape"],
+    measured: Float[ArrayLike, "*shape"],
+    bound: Float[ArrayLike, "*shape"],
     *,
     relative: float = 0.0,
-    absolute: float | Float[Array, ""] = 0.0,
-) -> Array:
-    """Where the inequality `measured ≤ bound (1 + relative) + absolute` does not hold.
+    absolute: float | Float[ArrayLike, "..."] = 0.0,
+) -> Bool[ArrayLike, "*shape"]:
+    """Where the inequality `measured ≤ bound + relative |bound| + absolute` does not hold.
 
     A NaN on either side is a violation: it never compares as true. An infinite bound is vacuous, not violated.
 
     >>> violated(jnp.array([1.0, jnp.nan, 3.0]), jnp.array([1.0, 2.0, 2.0]))
     Array([False,  True,  True], dtype=bool)
     """
-    return ~(measured <= bound * (1 + relative) + absolute)
+    return ~(measured <= bound + relative * abs(bound) + absolute)

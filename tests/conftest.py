@@ -4,6 +4,7 @@ import os
 
 import jax
 import jaxtyping
+import pytest
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -13,3 +14,11 @@ _hook = jaxtyping.install_import_hook("jaxsolve", "beartype.beartype")
 _hook.__enter__()
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+@pytest.fixture
+def unchecked():
+    """Without the checks of array types, which users do not have: our own messages show."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -13,6 +13,7 @@ from ._reading import (
     CurveValue,
     Discrepancy,
     KolmogorovSmirnov,
+    LargestDiscrepancy,
     Mean,
     PValue,
     Quantile,
@@ -20,6 +21,7 @@ from ._reading import (
 )
 from ._rules import (
     KS,
+    Above,
     AbstractQuotedRule,
     AtMost,
     InBand,
@@ -70,6 +72,7 @@ def ledger() -> tuple[Claim, ...]:
 __all__ = [
     "INSTALLED",
     "KS",
+    "Above",
     "AbstractQuotedRule",
     "AbstractReading",
     "AtMost",
@@ -81,6 +84,7 @@ __all__ = [
     "Fidelity",
     "InBand",
     "KolmogorovSmirnov",
+    "LargestDiscrepancy",
     "Mean",
     "Measure",
     "NoViolations",

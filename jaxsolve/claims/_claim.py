@@ -227,8 +227,8 @@ class Document:
             **fields,
         )
 
-    def rows(self, text: str) -> tuple[Claim, ...]:
-        """The claims that are not measured, written as plain text.
+    def rows(self, text: str, measured: Mapping[str, Measure] | None = None) -> tuple[Claim, ...]:
+        """Claims written as plain text.
 
         A line ``# place`` says where the following entries stand. An entry is a head line and indented lines::
 
@@ -242,12 +242,20 @@ class Document:
         A line behind ``!`` is a status with its reason, a fidelity, or an expected verdict with its reason:
         ``! predicted disagrees: …`` or ``! quoted disagrees: …``.
 
+        Parameters
+        ----------
+        text
+            The entries.
+        measured
+            How the measured ones among them are measured, by name.
+
         Raises
         ------
         ValueError
-            For a line that cannot be read; the message shows it.
+            For a line that cannot be read, and for a measure whose name is not in the text; the message shows it.
         """
         claims: list[Claim] = []
+        waiting = dict(measured or {})
         where = ""
         for entry in re.split(r"\n(?=\S)", textwrap.dedent(text).strip("\n")):
             if entry.startswith("#"):
@@ -260,10 +268,14 @@ class Document:
                     f"{self.slug}: cannot read {head!r}. Write '# place', then: covers  kind  theory/what."
                 )
             statement, *marked = re.split(r"(?:^|\s)(?=[|!] )", " ".join(line.strip() for line in body))
-            fields: dict[str, Any] = {"quoted": found["quoted"] or ""}
+            fields: dict[str, Any] = {"quoted": found["quoted"] or "", "measure": waiting.pop(found["name"], None)}
             for remark in marked:
                 fields |= {"quoted": remark[2:]} if remark.startswith("|") else _remark(remark[2:])
             claims.append(self.row(found["name"], found["covers"], Kind(found["kind"]), where, statement, **fields))
+        if waiting:
+            raise ValueError(
+                f"{self.slug}: the text has no row called {', '.join(waiting)}; mend the name of the measure."
+            )
         return tuple(claims)
 
     def table(

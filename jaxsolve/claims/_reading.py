@@ -35,6 +35,17 @@ class Discrepancy(AbstractReading):
         return Read(0.0, evaluation.verdicts[observable].discrepancy)
 
 
+class LargestDiscrepancy(AbstractReading):
+    """The largest discrepancy over all observables of the run, predicted to be zero; the verdict is its own."""
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        return Read(0.0, self.verdict(evaluation, observable).discrepancy)
+
+    def verdict(self, evaluation: Evaluation, observable: str) -> Verdict:
+        """The verdict with the largest discrepancy; one that is not a number comes first."""
+        return max(evaluation.verdicts.values(), key=lambda found: np.nan_to_num(found.discrepancy, nan=np.inf))
+
+
 class CurveValue(AbstractReading):
     """A curve at the grid point ``at``, summed over nothing: the curve has one number per point."""
 

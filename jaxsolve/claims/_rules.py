@@ -133,6 +133,24 @@ class KS(AbstractQuotedRule):
         return worst <= critical, worst, critical, f"{ours:.4g} and {printed[0]:g} against the critical {critical:.4g}"
 
 
+class Above(AbstractQuotedRule):
+    """Both numbers, ours and the printed one, are at least ``low``.
+
+    For p-values: under the law they are uniform, so that two of them are not held against each other.
+    """
+
+    low: float
+
+    def _compare(self, ours, printed):
+        smallest = min(ours, printed[0])
+        return (
+            smallest >= self.low,
+            max(self.low - smallest, 0.0),
+            0.0,
+            f"{ours:.4g} and {printed[0]:g} above {self.low:.2g}",
+        )
+
+
 class Slope(AbstractQuotedRule):
     """A fitted slope lies within ``band`` of the printed one."""
 

@@ -1,6 +1,7 @@
 """Claims of document 001: how much of a learned solver's error comes from the encoder and how much from the decoder."""
 
-from ._claim import Claim, Document
+from ._claim import Claim, Document, Measure
+from ._reading import Discrepancy
 
 DOCUMENT = Document(
     slug="error-sources",
@@ -11,6 +12,8 @@ DOCUMENT = Document(
   note = {source document 001}
 }""",
 )
+
+RICHARDSON = Measure(observable="error", reading=Discrepancy())
 
 CLAIMS: tuple[Claim, ...] = (
     *DOCUMENT.rows(
@@ -142,6 +145,10 @@ CLAIMS: tuple[Claim, ...] = (
         67  local  reference/learnable-kernels-local
             Results for learnable kernels are local and amount to no proof of the whole training.
             ! out_of_scope: A disclaimer about what is proved; the local results have rows of their own.
-        """
+        """,
+        measured={
+            "richardson_identity/error-power": RICHARDSON,
+            "richardson_identity/frozen-decoder-linear": RICHARDSON,
+        },
     ),
 )

@@ -1,6 +1,8 @@
 """Claims of document 000: which curve of a learned solver's training is exact, and which is local."""
 
-from ._claim import Claim, Document
+from ._claim import Claim, Document, Measure
+from ._reading import Discrepancy
+from ._rules import AtMost
 
 DOCUMENT = Document(
     slug="solver-training",
@@ -11,6 +13,9 @@ DOCUMENT = Document(
   note = {source document 000}
 }""",
 )
+
+RICHARDSON = Measure(observable="error", reading=Discrepancy())
+ADJOINT = Measure(observable="gradient", reading=Discrepancy())
 
 CLAIMS: tuple[Claim, ...] = (
     *DOCUMENT.rows(
@@ -130,6 +135,17 @@ CLAIMS: tuple[Claim, ...] = (
         54  identity  curve_kinds/layered-summary
             The result is a stack of layers: exact gradients, exact solver algebra, local curves and logged overlaps.
             ! out_of_scope: A summary; every layer that it names has rows of its own.
-        """
+        """,
+        measured={
+            "richardson_identity/error-power": RICHARDSON,
+            "richardson_identity/exact-not-approximate": RICHARDSON,
+            "adjoint_gradient/preconditioner-gradient": ADJOINT,
+            "adjoint_gradient/relative-error": Measure(observable="gradient", reading=Discrepancy(), rule=AtMost()),
+            "adjoint_gradient/all-layers": ADJOINT,
+            "adjoint_gradient/terminal-adjoint": ADJOINT,
+            "adjoint_gradient/backward-recursion": ADJOINT,
+            "adjoint_gradient/error-order": ADJOINT,
+            "adjoint_gradient/rounding-level": ADJOINT,
+        },
     ),
 )

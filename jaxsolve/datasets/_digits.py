@@ -46,7 +46,7 @@ def digits(
 
     >>> images, labels = digits(4)
     >>> images.shape, labels.tolist()
-    ((4, 784), [7, 4, 3, 4])
+    ((4, 784), [3, 8, 1, 0])
     """
     archive = read_archive("digits.npz")
     total = len(archive["labels"])

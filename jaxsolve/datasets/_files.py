@@ -11,7 +11,7 @@ import numpy as np
 @functools.cache
 def read_archive(name: str) -> Mapping[str, np.ndarray]:
     """Arrays of the archive ``name`` in the package's data folder, read once and write-protected."""
-    with resources.files(__package__).joinpath("data", name).open("rb") as file, np.load(file) as archive:
+    with resources.files("jaxsolve.datasets").joinpath("data", name).open("rb") as file, np.load(file) as archive:
         arrays = {key: archive[key] for key in archive.files}
     for array in arrays.values():
         array.flags.writeable = False

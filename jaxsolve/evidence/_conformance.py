@@ -139,8 +139,9 @@ class Conformance:
                 problems.append("source is not a BibTeX entry")
             if len(set(theory.observables)) != len(theory.observables):
                 problems.append("observables repeat a name")
-            if "/" in "".join(theory.observables):
-                problems.append("names of observables contain no '/'")
+            for name in theory.observables:
+                if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+                    problems.append(f"observable {name!r} is not lower-case words joined by '_'")
             if not theory.effect > 0:
                 problems.append(f"effect is {theory.effect}, not positive")
         if not (theory.__doc__ or "").strip():

@@ -7,6 +7,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
+from .._types import ArrayLike
+
 
 class Curve(eqx.Module):
     """A quantity over a grid.
@@ -38,7 +40,7 @@ class Law(eqx.Module):
         First two moments of each member of the panel.
     """
 
-    cdf: Callable[[Array], Array]
+    cdf: Callable[[ArrayLike], ArrayLike]
     mean: Float[Array, " panel"]
     variance: Float[Array, " panel"]
 
@@ -86,5 +88,6 @@ class Pair(eqx.Module):
 
 
 def dtypes(evidence: Evidence) -> set:
-    """The floating dtypes of the arrays of a piece of evidence."""
-    return {leaf.dtype for leaf in jax.tree.leaves(eqx.filter(evidence, eqx.is_inexact_array))}
+    """The floating dtypes of a piece of evidence; the tables inside a distribution function do not count."""
+    values = (evidence.mean, evidence.variance) if isinstance(evidence, Law) else evidence
+    return {leaf.dtype for leaf in jax.tree.leaves(eqx.filter(values, eqx.is_inexact_array))}

@@ -41,7 +41,9 @@ def _curves(pair: Pair) -> tuple[Curve, Curve]:
     return pair.predicted, pair.measured
 
 
-def _conclude(holds: bool, discrepancy: float, resolution: float, effect: float, message: str) -> Verdict:
+def _conclude(
+    holds: bool, discrepancy: float | np.floating, resolution: float | np.floating, effect: float, message: str
+) -> Verdict:
     discrepancy, resolution = float(discrepancy), float(resolution)
     if not holds:
         return Verdict(Result.DISAGREES, discrepancy, resolution, message)
@@ -53,6 +55,12 @@ def _conclude(holds: bool, discrepancy: float, resolution: float, effect: float,
             f"{message}; the run resolves {resolution:.3g}, an effect of {effect:.3g} could not be seen",
         )
     return Verdict(Result.AGREES, discrepancy, resolution, message)
+
+
+def _double(values) -> np.ndarray:
+    """Values in double precision: comparing adds no rounding of its own."""
+    array = np.asarray(values)
+    return array.astype(np.result_type(array.dtype, np.float64))
 
 
 def _not_finite(*arrays: np.ndarray) -> Verdict | None:
@@ -95,14 +103,14 @@ class IdentityRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        predicted, measured = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        predicted, measured = _double(predicted_curve.value), _double(measured_curve.value)
         if problem := _not_finite(predicted, measured):
             return problem
         if measured.ndim == predicted.ndim:
             measured = measured[None]
         norms = _norms(predicted, 1)
         largest = norms.max()
-        resolution = self.constant * machine_epsilon(predicted.dtype)
+        resolution = self.constant * machine_epsilon(predicted_curve.value.dtype)
         if largest == 0 or (norms <= SMALLEST_SHARE * largest).any():
             where = predicted_curve.grid[int(norms.argmin())]
             return Verdict(
@@ -135,16 +143,16 @@ class PopulationRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        predicted, measured = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        predicted, measured = _double(predicted_curve.value), _double(measured_curve.value)
         if measured_curve.standard_error is None:
             return Verdict(Result.INCONCLUSIVE, np.nan, np.inf, "one replicate has no standard error")
-        error = np.asarray(measured_curve.standard_error)
+        error = _double(measured_curve.standard_error)
         if problem := _not_finite(predicted, measured, error):
             return problem
         critical = _critical(predicted.size, self.level)
         scale = np.abs(predicted).max() or 1.0
         deviation = np.abs(measured - predicted)
-        allowed = critical * error + 64 * machine_epsilon(predicted.dtype) * scale
+        allowed = critical * error + 64 * machine_epsilon(predicted_curve.value.dtype) * scale
         excess = (deviation / allowed).max()
         return _conclude(
             bool(excess <= 1),
@@ -191,7 +199,7 @@ class LawRule(AbstractRule):
         return _conclude(
             bool((ordered >= holm).all()) and z_largest <= critical,
             distance.max(),
-            kstwo.isf(self.level / 2 / panel, count),
+            float(kstwo.isf(self.level / 2 / panel, count)),
             effect,
             f"largest Kolmogorov-Smirnov distance {distance.max():.4g} over {panel} laws of {count} draws, "
             f"smallest p {ordered[0]:.3g}; moments within {z_largest:.2f} of {critical:.2f} standard errors",
@@ -212,7 +220,7 @@ def kolmogorov_smirnov(pair: Pair) -> np.ndarray:
 class BoundRule(AbstractRule):
     """An inequality `measured ≤ predicted` holds everywhere.
 
-    A violation exceeds `predicted (1 + relative) + absolute · scale`, where ``scale`` is the largest finite measured
+    A violation exceeds `predicted + relative |predicted| + absolute · scale`, where ``scale`` is the largest finite measured
     value of the replicate; a NaN on either side is a violation, an infinite bound is vacuous. Discrepancy: the share
     of violated inequalities. Resolution: one over their number. The slack is reported; a bound is never called tight.
     """
@@ -224,13 +232,13 @@ class BoundRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        bound, measured = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        bound, measured = _double(predicted_curve.value), _double(measured_curve.value)
         if measured.ndim == bound.ndim:
             measured = measured[None]
         finite = np.where(np.isfinite(measured), np.abs(measured), 0)
         scale = finite.reshape(len(measured), -1).max(axis=1).reshape(-1, *[1] * bound.ndim)
         bound = np.broadcast_to(bound, measured.shape)
-        wrong = np.asarray(violated(measured, bound, relative=self.relative, absolute=self.absolute * scale))
+        wrong = violated(measured, bound, relative=self.relative, absolute=self.absolute * scale)
         count = wrong.size
         if not np.isfinite(bound).any() and not wrong.any():
             return Verdict(Result.INCONCLUSIVE, 0.0, np.inf, "every bound is infinite")
@@ -238,7 +246,7 @@ class BoundRule(AbstractRule):
             slack = np.nanmedian(np.where(measured > 0, bound / measured, np.nan)) if (measured > 0).any() else np.nan
         return _conclude(
             not wrong.any(),
-            wrong.mean(),
+            float(wrong.mean()),
             1 / count,
             effect,
             f"{int(wrong.sum())} of {count} inequalities violated; median slack {slack:.3g}",
@@ -259,7 +267,7 @@ class LocalRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        predicted, measured = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        predicted, measured = _double(predicted_curve.value), _double(measured_curve.value)
         grid = np.asarray(measured_curve.grid)
         if problem := _not_finite(measured):
             return problem
@@ -269,9 +277,9 @@ class LocalRule(AbstractRule):
         if not inside.any() or inside.all():
             return Verdict(Result.INCONCLUSIVE, np.nan, np.inf, "the grid does not reach both sides of the horizon")
         error = measured_curve.standard_error
-        resolution = machine_epsilon(measured.dtype)
+        resolution = machine_epsilon(measured_curve.value.dtype)
         if error is not None:
-            resolution = _critical(int(inside.sum())) * float((_norms(np.asarray(error), 1) / size)[inside].max())
+            resolution = _critical(int(inside.sum())) * float((_norms(_double(error), 1) / size)[inside].max())
         within, beyond = float(relative[inside].max()), float(relative[~inside].max())
         return _conclude(
             within <= self.level and not beyond <= self.level,
@@ -297,7 +305,7 @@ class LimitRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        predicted, measured = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        predicted, measured = _double(predicted_curve.value), _double(measured_curve.value)
         if problem := _not_finite(predicted, measured):
             return problem
         size = np.asarray(measured_curve.grid, dtype=float)
@@ -310,7 +318,7 @@ class LimitRule(AbstractRule):
         weights = centred / (centred**2).sum()
         slope = float(weights @ np.log(error))
         if measured_curve.standard_error is not None:
-            scatter = _norms(np.asarray(measured_curve.standard_error), 1) / error
+            scatter = _norms(_double(measured_curve.standard_error), 1) / error
         else:
             residual = np.log(error) - np.log(error).mean() - slope * centred
             scatter = np.full(size.size, np.sqrt((residual**2).sum() / (size.size - 2)))
@@ -337,7 +345,7 @@ class TransitionRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        bracket, location = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        bracket, location = _double(predicted_curve.value), _double(measured_curve.value)
         if bracket.shape != (*location.shape, 2):
             raise ValueError(
                 f"Brackets have shape {(*location.shape, 2)}, one (low, high) per location; got {bracket.shape}."
@@ -346,7 +354,7 @@ class TransitionRule(AbstractRule):
             return problem
         outside = np.maximum(np.maximum(bracket[..., 0] - location, location - bracket[..., 1]), 0)
         error = measured_curve.standard_error
-        resolution = 0.0 if error is None else _critical(location.size) * float(np.max(np.asarray(error)))
+        resolution = 0.0 if error is None else _critical(location.size) * float(np.max(_double(error)))
         return _conclude(
             bool((outside == 0).all()),
             outside.max(),
@@ -374,7 +382,7 @@ class NullModelRule(AbstractRule):
 
     def __call__(self, pair: Pair, effect: float) -> Verdict:
         predicted_curve, measured_curve = _curves(pair)
-        predicted, measured = np.asarray(predicted_curve.value), np.asarray(measured_curve.value)
+        predicted, measured = _double(predicted_curve.value), _double(measured_curve.value)
         if problem := _not_finite(predicted, measured):
             return problem
         upper, lower = (predicted, measured) if self.direction == "over" else (measured, predicted)
@@ -382,9 +390,9 @@ class NullModelRule(AbstractRule):
             return Verdict(Result.INCONCLUSIVE, np.nan, np.inf, "a ratio needs positive values on both sides")
         ratio = float((upper / lower).min())
         error = measured_curve.standard_error
-        resolution = machine_epsilon(measured.dtype)
+        resolution = machine_epsilon(measured_curve.value.dtype)
         if error is not None:
-            resolution = _critical(measured.size) * float((np.asarray(error) / np.abs(measured)).max())
+            resolution = _critical(measured.size) * float((_double(error) / np.abs(measured)).max())
         return _conclude(
             ratio >= self.factor,
             ratio,

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -58,12 +58,12 @@ class AbstractTheory(eqx.Module):
 
     @classmethod
     @abc.abstractmethod
-    def quick(cls, *, dtype: jax.typing.DTypeLike = float) -> Self:
+    def quick(cls, *, dtype: jax.typing.DTypeLike = float) -> "AbstractTheory":
         """A configuration that runs in seconds and still resolves ``effect``."""
 
     @classmethod
     @abc.abstractmethod
-    def full(cls, *, dtype: jax.typing.DTypeLike = float) -> Self:
+    def full(cls, *, dtype: jax.typing.DTypeLike = float) -> "AbstractTheory":
         """The configuration of the source, or as near as it can be reconstructed."""
 
     @abc.abstractmethod
@@ -79,7 +79,7 @@ class AbstractTheory(eqx.Module):
         """One replicate of the honest experiment; it never calls ``predict`` nor shares its formula."""
 
     @abc.abstractmethod
-    def counterfeit(self) -> Self:
+    def counterfeit(self) -> "AbstractTheory":
         """The same theory with one ingredient wrong, by about one ``effect``.
 
         Its prediction, held against the honest simulation of the theory itself, must disagree.
@@ -156,6 +156,9 @@ def judge(
             f"{type(theory).__name__} predicts {sorted(predicted)} and samples {sorted(measured)}. "
             "Both return every name in 'observables'."
         )
-    pairs = {name: Pair(predicted[name], measured[name]) for name in theory.observables}
+    pairs = {
+        name: Pair(predicted[name], measured[name])  # pyright: ignore[reportArgumentType] - Pair refuses misfits
+        for name in theory.observables
+    }
     verdicts = {name: theory.rule(pair, theory.effect) for name, pair in pairs.items()}
     return Evaluation(grid, pairs, verdicts)

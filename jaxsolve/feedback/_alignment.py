@@ -1,16 +1,22 @@
 """The squared cosine of two matrices, and its law where their directions are independent and isotropic."""
 
+from typing import TypeAlias
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+
+from .._types import ArrayLike
 
 LAGUERRE_NODES = 60
 UNDERFLOW = 1e-290
 
+NumberLike: TypeAlias = ArrayLike | np.generic | float | int
+HostValues: TypeAlias = np.ndarray | np.float64
 
-def alignment(first: Float[Array, "*shape"], second: Float[Array, "*shape"]) -> Float[Array, ""]:
+
+def alignment(first: Float[ArrayLike, "*shape"], second: Float[ArrayLike, "*shape"]) -> Float[Array, ""]:
     """Squared Frobenius cosine `Q = ⟨A, B⟩² / (‖A‖² ‖B‖²)`.
 
     Each side is first divided by its largest entry, so the result does not depend on the scale of either over the
@@ -63,16 +69,16 @@ class SquaredCosineLaw(eqx.Module):
             raise ValueError(f"A direction needs a finite dimension of at least 2; got {self.dimension}.")
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> HostValues:
         """`1 / D`."""
         return 1 / self.dimension
 
     @property
-    def variance(self) -> np.ndarray:
+    def variance(self) -> HostValues:
         """`2 (D − 1) / (D² (D + 2))`."""
         return 2 * (self.dimension - 1) / (self.dimension**2 * (self.dimension + 2))
 
-    def cdf(self, squared_cosine: ArrayLike) -> np.ndarray:
+    def cdf(self, squared_cosine: NumberLike) -> HostValues:
         """`Pr(Q ≤ q) = I_q(1/2, (D − 1)/2)`, the regularised incomplete beta function.
 
         Raises
@@ -84,7 +90,7 @@ class SquaredCosineLaw(eqx.Module):
 
         return betainc(0.5, self._half, _probabilities(squared_cosine, "squared cosine"))
 
-    def quantile(self, probability: ArrayLike) -> np.ndarray:
+    def quantile(self, probability: NumberLike) -> HostValues:
         """The `q` with `Pr(Q ≤ q) = probability`.
 
         Raises
@@ -96,7 +102,7 @@ class SquaredCosineLaw(eqx.Module):
 
         return betaincinv(0.5, self._half, _probabilities(probability, "probability"))
 
-    def log_survival(self, squared_cosine: ArrayLike) -> np.ndarray:
+    def log_survival(self, squared_cosine: NumberLike) -> HostValues:
         """`log Pr(Q > q)`, the negative of the cost of an alignment `q` in nats.
 
         Below the median the logarithm of one minus the distribution function, above it the logarithm of the
@@ -128,11 +134,11 @@ class SquaredCosineLaw(eqx.Module):
             return np.select([survival > 0.5, survival > UNDERFLOW], [near + 0.0, np.log(survival)], far)
 
     @property
-    def _half(self) -> np.ndarray:
+    def _half(self) -> HostValues:
         return (self.dimension - 1) / 2
 
 
-def _probabilities(values: ArrayLike, name: str) -> np.ndarray:
+def _probabilities(values: NumberLike, name: str) -> HostValues:
     values = np.asarray(values, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"A {name} lies in [0, 1]; got values from {values.min()} to {values.max()}.")

@@ -1,13 +1,15 @@
 """Multilayer perceptrons with explicit weights, and what their forward pass leaves for a backward rule."""
 
+import math
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from .._types import Key
+from .._types import ArrayLike, Key
 from ._activations import AbstractActivation, Relu
 
 
@@ -19,9 +21,7 @@ def _optional_vectors(arrays: Iterable | None) -> tuple[Array, ...] | None:
     return None if arrays is None else _matrices(arrays)
 
 
-def weight_variances(
-    widths: Sequence[int], *, hidden_gain: float = 2.0, output_gain: float = 1.0
-) -> tuple[float, ...]:
+def weight_variances(widths: Sequence[int], *, hidden_gain: float = 2.0, output_gain: float = 1.0) -> tuple[float, ...]:
     """Variances of the entries of `W_1, …, W_L`: `hidden_gain / n_{l−1}`, and `output_gain / n_{L−1}` for the last.
 
     Parameters
@@ -146,7 +146,7 @@ class MLP(eqx.Module):
         """
         variances = weight_variances(widths, hidden_gain=hidden_gain, output_gain=output_gain)
         shapes = zip(widths[1:], widths[:-1], strict=True)
-        weights = gaussian_matrices(shapes, variances, dtype=jnp.dtype(dtype), key=key)
+        weights = gaussian_matrices(shapes, variances, dtype=dtype, key=key)
         biases = tuple(jnp.zeros(width, dtype) for width in widths[1:]) if use_bias else None
         return cls(weights, biases, activation)
 
@@ -165,7 +165,7 @@ class MLP(eqx.Module):
         """The dtype of the parameters."""
         return self.weights[0].dtype
 
-    def forward(self, inputs: Num[Array, "examples features"]) -> ForwardPass:
+    def forward(self, inputs: Num[ArrayLike, "examples features"]) -> ForwardPass:
         """Evaluate the network and keep what backward rules need.
 
         Integer inputs are converted to the dtype of the network.
@@ -185,7 +185,7 @@ class MLP(eqx.Module):
             gates.append(self.activation.derivative(preactivation))
         return ForwardPass(tuple(activations), tuple(gates), _affine(hidden, self.weights[-1], biases[-1]))
 
-    def __call__(self, inputs: Num[Array, "examples features"]) -> Float[Array, "examples outputs"]:
+    def __call__(self, inputs: Num[ArrayLike, "examples features"]) -> Float[Array, "examples outputs"]:
         """The outputs `f`, one row per example; raises as [`MLP.forward`][] does."""
         return self.forward(inputs).outputs
 
@@ -196,7 +196,7 @@ class MLP(eqx.Module):
             raise ValueError(
                 f"Inputs have shape (examples, {features}), the width of this network; got {inputs.shape}."
             )
-        if not jnp.issubdtype(inputs.dtype, jnp.floating):
+        if jnp.issubdtype(inputs.dtype, jnp.integer):
             return inputs.astype(self.dtype)
         if inputs.dtype != self.dtype:
             raise ValueError(
@@ -211,10 +211,11 @@ def _affine(hidden: Array, weight: Array, bias: Array | None) -> Array:
 
 
 def gaussian_matrices(
-    shapes: Iterable[tuple[int, int]], variances: Iterable[float], *, dtype: jnp.dtype, key: Key
+    shapes: Iterable[tuple[int, int]], variances: Iterable[float], *, dtype: jax.typing.DTypeLike, key: Key
 ) -> tuple[Array, ...]:
-    """Independent Gaussian matrices; matrix `i` uses ``jax.random.fold_in(key, i)``."""
-    return tuple(
-        variance**0.5 * jax.random.normal(jax.random.fold_in(key, index), shape, dtype)
-        for index, (shape, variance) in enumerate(zip(shapes, variances, strict=True))
-    )
+    """Independent Gaussian matrices, cut from one draw: compiling a draw costs more than the draw."""
+    shapes = tuple(shapes)
+    ends = [*accumulate(math.prod(shape) for shape in shapes)]
+    entries = jax.random.normal(key, (ends[-1] if ends else 0,), dtype)
+    pieces = zip(shapes, variances, [0, *ends], ends, strict=False)
+    return tuple(variance**0.5 * entries[start:end].reshape(shape) for shape, variance, start, end in pieces)

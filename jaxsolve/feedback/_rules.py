@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Iterable
+from itertools import pairwise
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -39,9 +40,7 @@ class AbstractBackwardRule(eqx.Module):
             Where the cotangent or the matrices of the rule do not fit the network.
         """
 
-    def gradients(
-        self, network: MLP, forward: ForwardPass, cotangent: Float[Array, "examples outputs"]
-    ) -> MLP:
+    def gradients(self, network: MLP, forward: ForwardPass, cotangent: Float[Array, "examples outputs"]) -> MLP:
         """The update direction of this rule, `g_l = δ_l^T h_{l−1}` and `Σ_n δ_l(n)` for a bias: sums over examples.
 
         For the loss `‖f − Y‖² / (2N)`, summed over outputs and averaged over examples, the cotangent is
@@ -121,13 +120,10 @@ class FeedbackAlignment(AbstractSequentialRule):
 
         `B_l ~ N(0, hidden_gain / n_l)` for `l < L − 1` and `B_{L−1} ~ N(0, output_gain / n_{L−1})`.
         """
-        inner = network.widths[1:]
-        shapes = zip(inner[:-1], inner[1:], strict=True)
-        return cls(_feedback(network, shapes, hidden_gain, output_gain, key))
+        return cls(_feedback(network, pairwise(network.widths[1:]), hidden_gain, output_gain, key))
 
     def backward_matrices(self, network: MLP) -> tuple[Float[Array, "_ _"], ...]:
-        inner = network.widths[1:]
-        _check_feedback(self, network, [(inner[layer], inner[layer + 1]) for layer in range(network.depth)])
+        _check_feedback(self, network, list(pairwise(network.widths[1:])))
         return self.feedback
 
 

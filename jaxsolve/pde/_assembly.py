@@ -72,7 +72,9 @@ class GalerkinAssembler(eqx.Module):
         if not free.size:
             raise ValueError("No unknown is free: every node lies on the boundary. Refine the mesh.")
         if min(cells.min(initial=0), free.min()) < 0 or len(np.unique(free)) < len(free):
-            raise ValueError("Unknowns are numbered from 0, and each free one is named once; got a negative or repeated one.")
+            raise ValueError(
+                "Unknowns are numbered from 0, and each free one is named once; got a negative or repeated one."
+            )
         number = np.full(max(cells.max(initial=0), free.max()) + 1, -1)
         number[free] = np.arange(len(free))
         rows = np.broadcast_to(number[cells][:, :, None], matrices.shape).ravel()

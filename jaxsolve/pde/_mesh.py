@@ -25,9 +25,10 @@ class TriangleMesh(eqx.Module):
     ------
     ValueError
         For arrays of other shapes or kinds, coordinates that are not finite, indices outside the points, triangles
-        without area, and edges that more than two triangles share.
+        without area or given twice, and edges that more than two triangles share.
 
-    >>> square = TriangleMesh([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.5]], [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
+    >>> points = [[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0.5]]
+    >>> square = TriangleMesh(points, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
     >>> square.interior_nodes.tolist(), float(square.areas.sum())
     ([4], 1.0)
     """
@@ -57,12 +58,16 @@ class TriangleMesh(eqx.Module):
         flat = np.flatnonzero(2 * self.areas <= SMALLEST_SHAPE * longest**2)
         if flat.size:
             raise ValueError(f"Triangles {_some(flat)} have no area. Remove them, or merge their nodes.")
+        _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+        repeated = np.setdiff1d(np.arange(len(triangles)), first)
+        if repeated.size:
+            raise ValueError(f"Triangles {_some(repeated)} have the corners of an earlier one. Remove them.")
         edges, counts = self._undirected_edges()
         if counts.max() > 2:
             a, b = edges[counts.argmax()]
             raise ValueError(
                 f"The edge between nodes {a} and {b} belongs to {counts.max()} triangles; in a plane mesh it belongs "
-                "to one or two. Remove the triangles that are given twice or overlap."
+                "to one or two. Remove the triangles that overlap."
             )
 
     @property

@@ -224,7 +224,7 @@ def _measured(claim: Claim, evaluation: Evaluation) -> Record:
     assert measure is not None
     try:
         read = measure.reading(evaluation, measure.observable)
-        verdict = evaluation.verdicts[measure.observable]
+        verdict = measure.reading.verdict(evaluation, measure.observable)
         quoted = None
         if measure.rule is not None:
             ours = read.measured if measure.quoted_side == "measured" else read.predicted

@@ -32,23 +32,28 @@ def number(value: float | None) -> str:
 
 
 def verdict_table(records: Sequence[Mapping[str, Any]]):
-    """A rich table of the measured rows."""
+    """A rich table of the measured rows, under a heading for each document and theory."""
     from rich.table import Table
 
     table = Table(title=summary(records), title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("claim", overflow="fold")
     table.add_column("kind")
-    for heading in ("quoted", "predicted", "measured"):
-        table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("vs predicted")
-    table.add_column("vs quoted")
-    table.add_column("outcome")
+    table.add_column("quoted", justify="right", max_width=24, no_wrap=True, overflow="ellipsis")
+    for heading in ("predicted", "measured"):
+        table.add_column(heading, justify="right")
+    for heading in ("vs predicted", "vs quoted", "outcome"):
+        table.add_column(heading)
+    theory = ""
     for record in records:
         how = outcome(record)
         if how not in _STYLES:
             continue
+        above, _, name = record["id"].rpartition("/")
+        if above != theory:
+            theory = above
+            table.add_row(f"{theory}/", style="bold")
         table.add_row(
-            record["id"],
+            f"  {name}",
             record["kind"],
             record["quoted"],
             number(record["predicted"]),
@@ -56,6 +61,6 @@ def verdict_table(records: Sequence[Mapping[str, Any]]):
             record["verdict_predicted"],
             record["verdict_quoted"] or "–",
             how,
-            style=_STYLES[how] if how != "agree" else None,
+            style=None if how == "agree" else _STYLES[how],
         )
     return table

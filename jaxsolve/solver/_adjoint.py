@@ -61,12 +61,8 @@ def adjoint_gradient(
     >>> float(loss), gradient.tolist()
     (0.125, [[-0.5]])
     """
-    check_systems(
-        preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial, solutions=solutions
-    )
-    return _adjoint_gradient(
-        preconditioner, operators, right_hand_sides, initial, solutions, checked_depth(depth)
-    )
+    check_systems(preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial, solutions=solutions)
+    return _adjoint_gradient(preconditioner, operators, right_hand_sides, initial, solutions, checked_depth(depth))
 
 
 @partial(jax.jit, static_argnums=5)

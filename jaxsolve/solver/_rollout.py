@@ -44,8 +44,8 @@ def rollout(
         dtype.
 
     >>> import jax.numpy as jnp
-    >>> rollout(jnp.eye(1), 0.5 * jnp.ones((1, 1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 1)), depth=2)
-    Array([[1.5]], dtype=float64)
+    >>> rollout(jnp.eye(1), 0.5 * jnp.ones((1, 1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 1)), depth=2).tolist()
+    [[1.5]]
     """
     check_systems(preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial)
     return _iterate(preconditioner, operators, right_hand_sides, initial, checked_depth(depth))

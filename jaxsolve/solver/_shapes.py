@@ -27,7 +27,9 @@ def check_systems(preconditioner: jax.Array, operators: jax.Array, **vectors: ja
     shapes |= {name: vector.shape for name, vector in vectors.items()}
     found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if operators.ndim != 3 or operators.shape[1] != operators.shape[2]:
-        raise ValueError(f"operators have shape (tasks, size, size); got {found}. Put a task axis in front of one matrix.")
+        raise ValueError(
+            f"operators have shape (tasks, size, size); got {found}. Put a task axis in front of one matrix."
+        )
     tasks, size, _ = operators.shape
     if preconditioner.shape not in ((size, size), (tasks, size, size)):
         raise ValueError(

@@ -4,12 +4,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
+from .._types import ArrayLike
 from ..feedback import MLP, AbstractBackwardRule, Backprop, ForwardPass
 
 
 @eqx.filter_jit
 def kernel(
-    network: MLP, inputs: Num[Array, "examples features"], rule: AbstractBackwardRule
+    network: MLP, inputs: Num[ArrayLike, "examples features"], rule: AbstractBackwardRule
 ) -> Float[Array, "size size"]:
     """Tangent kernel `K = J J̃^T` of a backward rule, without forming a Jacobian.
 

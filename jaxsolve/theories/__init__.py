@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,12 +51,12 @@ def load(name: str) -> type[AbstractTheory]:
 def plug_ins() -> Mapping[str, type[AbstractTheory] | BrokenTheory]:
     """Theories that installed packages add through the entry-point group ``jaxsolve.theories``.
 
-    A plug-in that fails to load, or takes the name of a theory of the library, is returned as broken; the others
-    are not disturbed.
+    A plug-in that fails to load, or whose name is taken, is returned as broken; the others are not disturbed.
     """
     found: dict[str, type[AbstractTheory] | BrokenTheory] = {}
-    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
-        found[entry_point.name] = _load_plug_in(entry_point, taken={*names(), *found})
+    for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: (entry.name, entry.value)):
+        name = entry_point.name if entry_point.name not in found else f"{entry_point.name} ({entry_point.value})"
+        found[name] = _load_plug_in(entry_point, taken={*names(), *found})
     return found
 
 
@@ -65,9 +66,12 @@ def _load_plug_in(entry_point: EntryPoint, taken: set[str]) -> type[AbstractTheo
             raise ValueError(f"The name {entry_point.name!r} is taken; rename the entry point {entry_point.value!r}.")
         target = entry_point.load()
         if isinstance(target, ModuleType):
-            return theory_in(target)
+            target = theory_in(target)
         if not (isinstance(target, type) and issubclass(target, AbstractTheory)):
             raise ValueError(f"{entry_point.value!r} names {target!r}; name a theory class or a module with one.")
+        for name in (entry_point.name, *target.observables):
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+                raise ValueError(f"{name!r} is not lower-case words joined by '_', as theories and observables are.")
     except Exception:
         return BrokenTheory(entry_point.name, traceback.format_exc())
     return target

@@ -1,6 +1,6 @@
 """The mean of independent draws: a small theory to start from."""
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -29,12 +29,12 @@ class MeanOfDraws(AbstractTheory):
     replicates: int = eqx.field(static=True)
 
     @classmethod
-    def quick(cls, *, dtype: jax.typing.DTypeLike = float) -> Self:
+    def quick(cls, *, dtype: jax.typing.DTypeLike = float) -> "MeanOfDraws":
         """Four thousand draws."""
         return cls(gain=jnp.asarray(1.5, dtype), replicates=4_000)
 
     @classmethod
-    def full(cls, *, dtype: jax.typing.DTypeLike = float) -> Self:
+    def full(cls, *, dtype: jax.typing.DTypeLike = float) -> "MeanOfDraws":
         """A hundred thousand draws."""
         return cls(gain=jnp.asarray(1.5, dtype), replicates=100_000)
 
@@ -51,6 +51,6 @@ class MeanOfDraws(AbstractTheory):
         draw = grid * jax.random.normal(key, grid.shape, grid.dtype)
         return {"second_moment": Curve(grid, self.gain * draw**2)}
 
-    def counterfeit(self) -> Self:
+    def counterfeit(self) -> "MeanOfDraws":
         """The gain is 20 % too large."""
         return eqx.tree_at(lambda theory: theory.gain, self, 1.2 * self.gain)

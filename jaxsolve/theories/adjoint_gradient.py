@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -26,10 +26,12 @@ class AdjointGradient(AbstractTheory):
     `λ_L = (z_L − z*) / (N K)` and `λ_l = λ_{l+1} − Hᵀ Pᵀ λ_{l+1}`. The measurement differentiates the rollout
     automatically.
 
-    The operators are diffusion problems on the airfoil mesh with independent log-normal coefficients, each row
-    divided by its diagonal entry: `H_i = D_i^{−1} A_i` is not symmetric, nor is the shared preconditioner
-    `P = step · (mean_i H_i)^{−1}`, so that a missing transpose shows. After the largest depth the iteration has not
-    converged; the gradient is far above its rounding errors.
+    The operators are diffusion problems on the airfoil mesh with independent log-normal coefficients,
+    `log a ~ N(0, sigma²)`, each row divided by its diagonal entry: `H_i = D_i^{−1} A_i` is not symmetric, nor is the
+    shared preconditioner `P = step · (mean_i H_i)^{−1}`, so that a missing transpose shows. After the largest depth the
+    iteration has not converged, and the gradient is far above its rounding errors. Where a backend orders the sums of
+    both routes alike they agree to the last bit; another order changes the gradient by up to 30 machine epsilons at
+    depth 32.
 
     The counterfeit leaves both transposes out of the recursion.
 
@@ -48,7 +50,7 @@ class AdjointGradient(AbstractTheory):
     replicates: int = eqx.field(static=True, default=1)
 
     kind: ClassVar[Kind] = Kind.IDENTITY
-    rule: ClassVar[IdentityRule] = IdentityRule(constant=450.0)
+    rule: ClassVar[IdentityRule] = IdentityRule(constant=128.0)
     source: ClassVar[str] = """@book{griewank2008evaluating,
   author = {Griewank, Andreas and Walther, Andrea},
   title = {Evaluating Derivatives: Principles and Techniques of Algorithmic Differentiation},
@@ -74,19 +76,23 @@ class AdjointGradient(AbstractTheory):
         *,
         dtype: jax.typing.DTypeLike = float,
         tasks: int = 8,
-        depths: tuple[int, ...] = (1, 4, 16),
+        depths: tuple[int, ...] = (4, 16),
         step: float = 0.5,
         sigma: float = 1.0,
         instance_seed: int = INSTANCE_SEED,
-    ) -> Self:
+    ) -> "AdjointGradient":
         """Eight tasks of 260 unknowns, up to 16 layers."""
-        key = jax.random.key(instance_seed)
         family = diffusion_family(TriangleMesh(*airfoil_mesh()), sigma=sigma, dtype=dtype)
-        symmetric = np.asarray(family.operators(tasks, key=jax.random.fold_in(key, 0)), float)
+        symmetric = np.asarray(family.operators(tasks, key=jax.random.key(instance_seed)), float)
         operators = symmetric / np.diagonal(symmetric, axis1=1, axis2=2)[:, :, None]
-        preconditioner = step * np.linalg.inv(operators.mean(axis=0))
-        solutions, initial = jax.random.normal(jax.random.fold_in(key, 1), (2, tasks, operators.shape[1]), dtype)
-        return cls(jnp.asarray(preconditioner, dtype), jnp.asarray(operators, dtype), solutions, initial, depths)
+        solutions, initial = np.random.default_rng(instance_seed).standard_normal((2, *operators.shape[:2]))
+        return cls(
+            preconditioner=jnp.asarray(step * np.linalg.inv(operators.mean(axis=0)), dtype),
+            operators=jnp.asarray(operators, dtype),
+            solutions=jnp.asarray(solutions, dtype),
+            initial=jnp.asarray(initial, dtype),
+            depths=depths,
+        )
 
     @classmethod
     def full(
@@ -96,7 +102,7 @@ class AdjointGradient(AbstractTheory):
         tasks: int = 64,
         depths: tuple[int, ...] = (1, 2, 4, 8, 16, 32),
         **options,
-    ) -> Self:
+    ) -> "AdjointGradient":
         """64 tasks of 260 unknowns, up to 32 layers; the other options are those of ``quick``."""
         return cls.quick(dtype=dtype, tasks=tasks, depths=depths, **options)
 
@@ -122,7 +128,7 @@ class AdjointGradient(AbstractTheory):
         gradients = [jax.grad(loss)(self.preconditioner, depth) for depth in self.depths]
         return {"gradient": Curve(grid, jnp.stack(gradients))}
 
-    def counterfeit(self) -> Self:
+    def counterfeit(self) -> "AdjointGradient":
         """The recursion `λ_l = λ_{l+1} − H P λ_{l+1}`."""
         return dataclasses.replace(self, recursion=_without_transposes)
 

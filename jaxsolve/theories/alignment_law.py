@@ -73,29 +73,45 @@ class AlignmentLaw(AbstractTheory):
     @classmethod
     def _build(cls, dtype, *, matrices: bool, batch: int, replicates: int) -> "AlignmentLaw":
         dimensions = jnp.asarray([math.prod(shape) for shape in SHAPES], dtype)
-        return cls(dimensions, jnp.ones((), dtype), matrices, batch, replicates)
+        return cls(
+            dimensions=dimensions,
+            dimension_ratio=jnp.ones((), dtype),
+            matrices=matrices,
+            batch=batch,
+            replicates=replicates,
+        )
 
     def grid(self) -> Float[Array, " panel"]:
+        """The dimensions."""
         return self.dimensions
 
     def predict(self, grid: Float[Array, " panel"]) -> dict[str, Law]:
+        """The Beta law, one member of the panel per dimension."""
         law = SquaredCosineLaw(grid * self.dimension_ratio)
-        return {"squared_cosine": Law(law.cdf, jnp.asarray(law.mean, self.dtype), jnp.asarray(law.variance, self.dtype))}
+        mean, variance = (jnp.asarray(moment, self.dtype) for moment in (law.mean, law.variance))
+        return {"squared_cosine": Law(eqx.Partial(_cdf, law), mean, variance)}
 
     def sample(self, grid: Float[Array, " panel"], *, key: Key) -> dict[str, Samples]:
+        """Squared cosines of ``batch`` draws for each dimension."""
         if self.matrices:
             keys = jax.random.split(key, len(SHAPES))
             columns = [self._from_matrices(shape, layer) for shape, layer in zip(SHAPES, keys, strict=True)]
             return {"squared_cosine": Samples(jnp.stack(columns, axis=1))}
-        uniform = jax.random.uniform(key, (2, self.batch, grid.size), self.dtype)
+        # A flat draw: with several axes the compiler evaluates the generator's counters one by one, for seconds.
+        uniform = jax.random.uniform(key, (2 * self.batch * grid.size,), self.dtype).reshape(2, self.batch, grid.size)
         squared_length = -jnp.expm1(2 * jnp.log(uniform[0]) / (grid[None, :] - 2))
         return {"squared_cosine": Samples(squared_length * jnp.cos(2 * jnp.pi * uniform[1]) ** 2)}
 
     def _from_matrices(self, shape: tuple[int, int], key: Key) -> Float[Array, " draws"]:
         forward, feedback = jax.random.split(key)
         weights = jax.random.normal(forward, shape, self.dtype)
-        return jax.vmap(alignment, (None, 0))(weights, jax.random.normal(feedback, (self.batch, *shape), self.dtype))
+        matrices = jax.random.normal(feedback, (self.batch * math.prod(shape),), self.dtype)
+        return jax.vmap(alignment, (None, 0))(weights, matrices.reshape(self.batch, *shape))
 
     def counterfeit(self) -> "AlignmentLaw":
         """Ten percent too few dimensions."""
         return eqx.tree_at(lambda theory: theory.dimension_ratio, self, 0.9 * self.dimension_ratio)
+
+
+def _cdf(law: SquaredCosineLaw, squared_cosine: Array) -> Array:
+    return jnp.asarray(law.cdf(squared_cosine))

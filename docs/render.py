@@ -1,0 +1,121 @@
+"""Write docs/claims.md and the table of the README from docs/records.json.
+
+``python docs/render.py [RECORDS.jsonl]`` first takes a new ``docs/records.json`` from the records of a run.
+"""
+
+import json
+import platform
+import sys
+from collections import Counter
+from pathlib import Path
+
+from jaxsolve.claims import Claim, Status, documents, ledger
+from jaxsolve.reproduce import number, outcome, read_lines
+
+DOCS = Path(__file__).parent
+README = DOCS.parent / "README.md"
+BEGIN, END = "<!-- verdicts: written by docs/render.py -->\n", "<!-- end of verdicts -->"
+KEPT = [
+    "quoted",
+    "predicted",
+    "measured",
+    "discrepancy",
+    "resolution",
+    "verdict_predicted",
+    "verdict_quoted",
+    "seconds",
+    "message",
+]
+
+
+def summarise(path: Path) -> dict:
+    """The measured rows of a run, with where it ran."""
+    records, _ = read_lines(path.read_bytes())
+    measured = {name: record for name, record in records.items() if record["data"] is not None}
+    first = next(iter(measured.values()))
+    run = {key: first[key] for key in ("version", "jax", "device", "dtype", "scale", "seed")}
+    run |= {"python": platform.python_version(), "machine": platform.machine()}
+    rows = {
+        name: {**{key: record[key] for key in KEPT}, "outcome": outcome(record)} for name, record in measured.items()
+    }
+    return {"run": run, "rows": rows}
+
+
+def ran(summary: dict) -> str:
+    """One line on the run behind the numbers."""
+    run = summary["run"]
+    return (
+        f"Measured by `jaxsolve reproduce --scale {run['scale']} --seed {run['seed']}`: jaxsolve {run['version']}, "
+        f"jax {run['jax']}, Python {run['python']}, {run['device']} on {run['machine']}, {run['dtype']}."
+    )
+
+
+def readme_table(summary: dict, claims: list[Claim]) -> str:
+    """Counts by document."""
+    lines = [
+        "| document | rows | agree as expected | findings | unexpected | not attempted | not measurable |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for document in documents():
+        rows = [claim for claim in claims if claim.document == document.slug]
+        how = Counter(summary["rows"][row.id]["outcome"] for row in rows if row.id in summary["rows"])
+        waiting = sum(row.status is Status.NOT_ATTEMPTED for row in rows)
+        rest = sum(row.status not in (Status.NOT_ATTEMPTED, Status.MEASURED) for row in rows)
+        lines.append(
+            f"| {document.number} {document.title} | {len(rows)} | {how['agree']} | {how['finding']} "
+            f"| {how['unexpected']} | {waiting} | {rest} |"
+        )
+    return "\n".join([*lines, "", ran(summary), ""])
+
+
+def claims_page(summary: dict, claims: list[Claim]) -> str:
+    """Every row of the ledger."""
+    parts = ["# The ledger", "", "Written by `docs/render.py`; change the files in `jaxsolve/claims/` instead.", ""]
+    parts += [ran(summary), ""]
+    for document in documents():
+        parts += [f"## {document.number} {document.title}", ""]
+        parts += [
+            "| claim | statement | quoted | predicted | measured | verdict | note |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        parts += [table_line(claim, summary) for claim in claims if claim.document == document.slug]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def table_line(claim: Claim, summary: dict) -> str:
+    """One row of the ledger as a line of a Markdown table."""
+    name = claim.id.split("/", 1)[1]
+    row = summary["rows"].get(claim.id)
+    if row is None:
+        cells = [name, claim.statement, claim.quoted, "", "", claim.status.value.replace("_", " "), claim.reason]
+    else:
+        verdict = row["verdict_predicted"] + (f"; printed: {row['verdict_quoted']}" if row["verdict_quoted"] else "")
+        cells = [name, claim.statement, claim.quoted, number(row["predicted"]), number(row["measured"])]
+        cells += [verdict + (" (finding)" if row["outcome"] == "finding" else ""), claim.reason]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def rendered() -> dict[Path, str]:
+    """The text of each generated file."""
+    summary = json.loads((DOCS / "records.json").read_text())
+    claims = [claim for claim in ledger() if claim.document != "installed"]
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return {
+        README: before + BEGIN + readme_table(summary, claims) + END + after,
+        DOCS / "claims.md": claims_page(summary, claims),
+    }
+
+
+def main() -> None:
+    """Render, after taking new records where a file is given."""
+    if len(sys.argv) > 1:
+        summary = summarise(Path(sys.argv[1]))
+        (DOCS / "records.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
+    for path, text in rendered().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""What the trial cases call, in terms of the library. A method of a capability that is not built yet declines."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax.numpy as jnp
+
+from jaxsolve import feedback, solver, tangent
+
+ROOT = Path(__file__).parents[2]
+ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
+NOT_BUILT = {
+    "model_kernel": "kernels of any function",
+    "shared_kernel": "tangent kernel of a rollout",
+    "e0": "initial erosion",
+    "e0_draws": "initial erosion",
+    "linear_curve": "curves of a frozen kernel",
+    "solve": "linear solves",
+    "solve_vjp": "linear solves",
+    "certificate": "certificates of a rollout",
+    "count_violations": "certificates of a rollout",
+    "eb_bound": "empirical Bernstein bounds",
+    "exact_curve": "population curves",
+    "flow_L1": "closed population dynamics",
+    "ode": "closed population dynamics",
+    "load_matrix": "readers for the user's own systems",
+    "load_arrays": "readers for the user's own systems",
+}
+QUICK = "feedback-reference/layerwise_gram/largest-error"
+
+
+def _network(weights, activation, biases=None):
+    return feedback.MLP(tuple(weights), None if biases is None else tuple(biases), ACTIVATIONS[activation]())
+
+
+def _rule(rule, matrices):
+    if rule == "bp":
+        return feedback.Backprop()
+    return {"fa": feedback.FeedbackAlignment, "dfa": feedback.DirectFeedbackAlignment}[rule](tuple(matrices))
+
+
+class Adapter:
+    """The library behind the neutral signatures of the trial cases."""
+
+    def __getattr__(self, name):
+        if name not in NOT_BUILT:
+            raise AttributeError(name)
+
+        def declines(*_, **__):
+            raise NotImplementedError(NOT_BUILT[name])
+
+        return declines
+
+    def mlp_kernel(self, Ws, X, act, rule="bp", Bs=None, biases=None, block=None):
+        if block is not None:
+            raise NotImplementedError("kernels by blocks of rows")
+        return tangent.kernel(_network(Ws, act, biases), jnp.asarray(X), _rule(rule, Bs))
+
+    def fa_grads(self, Ws, Bs, X, R, act, rule):
+        network = _network(Ws, act)
+        return list(_rule(rule, Bs).gradients(network, network.forward(jnp.asarray(X)), jnp.asarray(R)).weights)
+
+    def alignment(self, A, B):
+        return feedback.alignment(jnp.asarray(A), jnp.asarray(B))
+
+    def rollout(self, P, H, b, z0, L):
+        return solver.rollout(*map(jnp.asarray, (P, H, b, z0)), depth=L)
+
+    def rollout_loss_grad(self, P, H, b, z0, zstar, L):
+        loss, gradient = solver.adjoint_gradient(*map(jnp.asarray, (P, H, b, z0, zstar)), depth=L)
+        return {"loss": loss, "grad_P": gradient}
+
+    def log_sf(self, q, D):
+        return feedback.SquaredCosineLaw(D).log_survival(q)
+
+    def cli(self, args, cwd):
+        command = list(args) if args[0].startswith("-") else ["reproduce", *args]
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxsolve", *command],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+
+    def cli_names(self):
+        return {"good": QUICK, "out_option": "--out", "resume_option": []}
+
+    def same_results(self, dir_a, dir_b):
+        def numbers(folder):
+            lines = (Path(folder) / "records.jsonl").read_text().splitlines()
+            return [{**json.loads(line), "seconds": None} for line in lines]
+
+        return numbers(dir_a) == numbers(dir_b)
