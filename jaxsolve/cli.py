@@ -72,9 +72,12 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    import jax
+    if "jax" in sys.modules:
+        import jax
 
-    jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_x64", True)
+    else:
+        os.environ["JAX_ENABLE_X64"] = "1"
 
 
 @app.command("reproduce")
@@ -161,7 +164,7 @@ def _select(patterns: Sequence[str]):
 
 @app.command("list")
 def list_command(
-    by: Annotated[GroupBy | None, typer.Option(help="Count the rows by this instead of listing them.")] = None,
+    by: Annotated[GroupBy | None, typer.Option(help="List the rows under headings, with counts.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array of all rows.")] = False,
 ) -> None:
     """List the rows of the ledger."""
@@ -172,14 +175,19 @@ def list_command(
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
     elif by is None:
-        for row in rows:
-            typer.echo(f"{row['id']}  [{row['kind']}, {row['status']}]  {row['quoted']}".rstrip())
+        _echo_rows(rows)
     else:
-        for name, count in Counter(row[by.value] for row in rows).most_common():
-            typer.echo(f"{count:5d}  {name}")
+        for name, count in Counter(row[by.value] for row in rows).items():
+            typer.echo(f"{name} ({count})")
+            _echo_rows([row for row in rows if row[by.value] == name], indent="  ")
     for broken in plug_ins().values():
         if isinstance(broken, BrokenTheory):
             typer.echo(f"broken plug-in theory {broken.name!r}:\n{broken.traceback}", err=True)
+
+
+def _echo_rows(rows: Sequence[dict[str, Any]], indent: str = "") -> None:
+    for row in rows:
+        typer.echo(f"{indent}{row['id']}  [{row['kind']}, {row['status']}]  {row['quoted']}".rstrip())
 
 
 def _row(claim) -> dict[str, Any]:
@@ -324,15 +332,14 @@ def plot_command(
     claim = _one(claim_id)
     if claim.measure is None:
         _fail(f"{claim.id} is not measured ({claim.status.value}); there is nothing to draw.")
+    measure = f"jaxsolve reproduce '{claim.id}' --out {out}"
     try:
         records, _ = pipeline.read_lines((out / pipeline.RECORDS).read_bytes())
     except OSError as error:
-        _fail(
-            f"Cannot read {out / pipeline.RECORDS}: {error.strerror}. Run: jaxsolve reproduce '{claim.id}' --out {out}"
-        )
+        _fail(f"Cannot read {out / pipeline.RECORDS}: {error.strerror}. Run: {measure}")
     record = records.get(claim.id)
     if record is None or record["data"] is None:
-        _fail(f"{out} holds no measurement of {claim.id}. Run: jaxsolve reproduce '{claim.id}' --out {out}")
+        _fail(f"{out} holds no measurement of {claim.id}. Run: {measure}")
     path = Path(f"{claim.id.replace('/', '--')}.png")
     try:
         save_claim_figure(out, record, path)

@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from jaxsolve.claims import Status, ledger
+from jaxsolve.cli import app
 from jaxsolve.reproduce import KEYS, RECORDS
 
 COMMANDS = ("reproduce", "list", "show", "check", "new-theory", "cite", "plot")
@@ -42,6 +44,14 @@ def run(*arguments, status=0, **options):
     return out, err
 
 
+def invoke(*arguments, status=0):
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == status, (result.exit_code, result.output, result.exception)
+    assert "Traceback" not in result.output
+    return result.stdout, result.stderr
+
+
 def records(folder):
     return [json.loads(line) for line in (folder / RECORDS).read_text().splitlines()]
 
@@ -56,8 +66,7 @@ def finished(tmp_path_factory):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help(name):
-    out, _ = run(name, "--help")
-    assert "Usage" in out
+    assert "Usage" in invoke(name, "--help")[0]
 
 
 def test_version_and_help():
@@ -78,7 +87,7 @@ def test_the_main_job_ends_with_the_table_and_the_report(finished):
 
 
 def test_every_selected_row_gets_a_line(tmp_path):
-    run("reproduce", "error-sources", "--out", tmp_path)
+    invoke("reproduce", "error-sources", "--out", tmp_path)
     rows = records(tmp_path)
     assert [row["id"] for row in rows] == [row.id for row in ledger() if row.document == "error-sources"]
 
@@ -132,7 +141,7 @@ def test_two_runs_in_one_folder(finished, tmp_path):
 
 def test_another_seed_is_refused_unless_fresh(finished):
     folder, _ = finished
-    _, err = run("reproduce", QUICK, "--out", folder, "--seed", 1, status=2)
+    _, err = invoke("reproduce", QUICK, "--out", folder, "--seed", 1, status=2)
     assert "--fresh" in err
 
 
@@ -140,7 +149,7 @@ def test_an_unwritable_folder_is_refused_before_the_work(tmp_path):
     (tmp_path / "file").write_text("mine")
     started = time.monotonic()
     for target in (tmp_path / "file", tmp_path / "file" / "below"):
-        _, err = run("reproduce", QUICK, "--out", target, status=2)
+        _, err = invoke("reproduce", QUICK, "--out", target, status=2)
         assert "file" in err
     assert time.monotonic() - started < 60
     assert (tmp_path / "file").read_text() == "mine"
@@ -160,11 +169,11 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
 
 
 def test_a_damaged_line_is_named_and_the_rest_kept(tmp_path):
-    run("reproduce", "error-sources", "--out", tmp_path)
+    invoke("reproduce", "error-sources", "--out", tmp_path)
     path = tmp_path / RECORDS
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], lines[3][:50] + b"\n", *lines[4:]]))
-    _, err = run("reproduce", "error-sources", "--out", tmp_path)
+    _, err = invoke("reproduce", "error-sources", "--out", tmp_path)
     assert "line 4" in err
     assert (tmp_path / "records.damaged.jsonl").read_bytes() == lines[3][:50] + b"\n"
     assert sorted(path.read_bytes().splitlines(keepends=True)) == sorted(lines)
@@ -188,44 +197,47 @@ def test_a_damaged_line_is_named_and_the_rest_kept(tmp_path):
         (["new-theory", "Not A Name"], "lower-case"),
     ],
 )
-def test_mistakes_get_a_sentence_and_leave_nothing_behind(tmp_path, arguments, told):
-    _, err = run(*arguments, status=2, cwd=tmp_path)
+def test_mistakes_get_a_sentence_and_leave_nothing_behind(tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    _, err = invoke(*arguments, status=2)
     assert told in err
     assert not list(tmp_path.iterdir())
 
 
 def test_list():
-    rows = json.loads(run("list", "--json")[0])
+    rows = json.loads(invoke("list", "--json")[0])
     assert [row["id"] for row in rows] == [row.id for row in ledger()]
     assert {"id", "source", "where", "kind", "statement", "quoted", "status", "covers"} <= set(rows[0])
-    assert "not_attempted (" in run("list", "--by", "status")[0]
-    assert QUICK in run("list")[0]
+    assert "not_attempted (" in invoke("list", "--by", "status")[0]
+    assert QUICK in invoke("list")[0]
 
 
 def test_show_and_cite():
-    out, _ = run("show", QUICK)
+    out, _ = invoke("show", QUICK)
     assert "breaks when" in out
     assert MEASURED[-1].statement in out
     for name in ("jaxsolve", MEASURED[-1].theory, "feedback-reference"):
-        assert run("cite", name)[0].startswith("@")
+        assert invoke("cite", name)[0].startswith("@")
 
 
-def test_a_new_theory_passes_its_checks_and_a_wrong_one_does_not(tmp_path):
-    run("new-theory", "mean_gap", cwd=tmp_path)
+def test_a_new_theory_passes_its_checks_and_a_wrong_one_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    invoke("new-theory", "mean_gap")
     assert "class MeanGap" in (tmp_path / "mean_gap.py").read_text()
-    assert "11 of 11" in run("check", "mean_gap.py", cwd=tmp_path)[0]
-    run("new-theory", "mean_gap", cwd=tmp_path, status=2)
+    assert "11 of 11" in invoke("check", "mean_gap.py")[0]
+    invoke("new-theory", "mean_gap", status=2)
     text = (tmp_path / "mean_gap.py").read_text()
     (tmp_path / "wrong.py").write_text(text.replace("self.gain * draw**2", "self.gain * draw**2 * 1.3"))
-    assert "FAIL  quick_verdict" in run("check", "wrong.py", cwd=tmp_path, status=1)[0]
+    assert "FAIL  quick_verdict" in invoke("check", "wrong.py", status=1)[0]
     (tmp_path / "empty.py").write_text("x = 1\n")
-    assert "no theory" in run("check", "empty.py", cwd=tmp_path, status=2)[1]
+    assert "no theory" in invoke("check", "empty.py", status=2)[1]
     (tmp_path / "breaks.py").write_text("import nothing_of_this_name\n")
-    assert "nothing_of_this_name" in run("check", "breaks.py", cwd=tmp_path, status=2)[1]
+    assert "nothing_of_this_name" in invoke("check", "breaks.py", status=2)[1]
 
 
-def test_plot(finished, tmp_path):
-    out, _ = run("plot", QUICK, "--out", finished[0], cwd=tmp_path)
+def test_plot(finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out, _ = invoke("plot", QUICK, "--out", finished[0])
     (picture,) = tmp_path.iterdir()
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.name in out

@@ -15,8 +15,8 @@ _WORDS = {"zero": 0.0, "none": 0.0}
 def parse_numbers(printed: str) -> tuple[float, ...]:
     """The numbers in a printed text: signs, percent signs, ranges and a few words are understood.
 
-    >>> parse_numbers("0.39-0.82"), parse_numbers("-0.120 ± 0.013"), parse_numbers("81.68%"), parse_numbers("~250x")
-    ((0.39, 0.82), (-0.12, 0.013), (0.8168,), (250.0,))
+    >>> parse_numbers("0.39-0.82"), parse_numbers("-0.120 ± 0.013"), parse_numbers("98%"), parse_numbers("~250x")
+    ((0.39, 0.82), (-0.12, 0.013), (0.98,), (250.0,))
     """
     text = printed.strip().lower().replace("−", "-")
     if text in _WORDS:

@@ -220,9 +220,10 @@ def kolmogorov_smirnov(pair: Pair) -> np.ndarray:
 class BoundRule(AbstractRule):
     """An inequality `measured ≤ predicted` holds everywhere.
 
-    A violation exceeds `predicted + relative |predicted| + absolute · scale`, where ``scale`` is the largest finite measured
-    value of the replicate; a NaN on either side is a violation, an infinite bound is vacuous. Discrepancy: the share
-    of violated inequalities. Resolution: one over their number. The slack is reported; a bound is never called tight.
+    A violation exceeds `predicted + relative |predicted| + absolute · scale`, where ``scale`` is the largest finite
+    measured value of the replicate; a NaN on either side is a violation, an infinite bound is vacuous. Discrepancy:
+    the share of violated inequalities. Resolution: one over their number. The slack is reported; a bound is never
+    called tight.
     """
 
     relative: float = 1e-10

@@ -1,6 +1,7 @@
 """Drawing the quantity that a verdict is about, with the level that it is held against."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes

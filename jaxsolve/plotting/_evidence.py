@@ -129,7 +129,7 @@ def _identity(axis, pair, rule, resolution, value_name) -> None:
             label="exactly zero, drawn at the floor",
         )
     if not np.isfinite(difference).all():
-        axis.plot([], [], " ", label=f"{int((~np.isfinite(difference)).sum())} points are not finite")
+        axis.plot([], [], " ", label=f"{int((~np.isfinite(difference)).sum())} of {grid.size} not finite")
     if allowed:
         axis.axhline(allowed, color=LIMIT, linestyle="--", label=f"allowed, {allowed / epsilon:.4g} machine epsilons")
     top = max([allowed or epsilon, *difference[np.isfinite(difference)]])

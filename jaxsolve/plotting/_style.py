@@ -30,6 +30,8 @@ def grid_axis(axis, pair, grid_name: str) -> None:
         if grid.size <= 12:
             axis.set_xticks(grid, [f"{value:g}" for value in grid])
             axis.xaxis.set_minor_locator(NullLocator())
+    elif grid.size == 1:
+        axis.set_xticks(grid, [f"{grid[0]:g}"])
     elif (grid == np.round(grid)).all():
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -83,7 +85,7 @@ def shown_members(members: int) -> list[int]:
 
 def ordered_colours(count: int) -> list[Any]:
     """Colours for members in the order of the grid, dark to light."""
-    return list(mpl.colormaps["viridis"](np.linspace(0, 0.82, count)))
+    return list(mpl.colormaps["viridis"](np.linspace(0, 0.72, count)))
 
 
 def member_names(pair: Pair, grid: Any) -> list[str]:

@@ -99,7 +99,7 @@ class Folder:
         self.notes: list[str] = []
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = open(path / LOCK, "w")
+            self._lock = open(path / LOCK, "w")  # noqa: SIM115 - held, and with it the lock, until close
         except OSError as error:
             raise FolderError(f"Cannot write to {path}: {error.strerror}. Choose another folder with --out.") from error
         try:
@@ -146,7 +146,7 @@ class Folder:
             if record["seed"] != seed or record["version"] != version:
                 raise FolderError(
                     f"{self.path} holds a run with seed {record['seed']} and version {record['version']}; this one has "
-                    f"seed {seed} and version {version}. Choose another folder with --out, or pass --fresh to replace it."
+                    f"seed {seed} and version {version}. Choose another folder with --out, or replace it by --fresh."
                 )
         return good
 

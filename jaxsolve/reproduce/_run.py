@@ -250,10 +250,9 @@ def _keep_traceback(folder: Folder, group: Group, plans: Mapping[str, Record], e
     path = folder.path / "tracebacks" / f"{group.name.replace('/', '--')}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(error.told)
+    message = f"the theory broke: {error}; see {os.path.relpath(path, folder.path)}"
     for claim in group.claims:
-        folder.append(
-            {**plans[claim.id], "message": f"the theory broke: {error}; see {os.path.relpath(path, folder.path)}"}
-        )
+        folder.append({**plans[claim.id], "message": message})
     return path
 
 

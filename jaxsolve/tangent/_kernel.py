@@ -64,8 +64,8 @@ def kernel(
     alternative = rule.deltas(network, forward, one_hot)
     total = _gram(network, forward, -1)[:, None, :, None] * jnp.eye(outputs, dtype=network.dtype)[None, :, None, :]
     for layer in range(network.depth):
-        first = exact[layer].reshape(examples * outputs, -1)
-        second = alternative[layer].reshape(examples * outputs, -1)
+        shape = (examples * outputs, network.widths[layer + 1])
+        first, second = (deltas[layer].reshape(shape) for deltas in (exact, alternative))
         errors = jnp.matmul(first, second.T, precision="highest").reshape(examples, outputs, examples, outputs)
         total = total + _gram(network, forward, layer)[:, None, :, None] * errors
     return total.reshape(examples * outputs, examples * outputs)

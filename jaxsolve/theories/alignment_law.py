@@ -1,6 +1,7 @@
 """Static alignment of random feedback: its squared cosine with the forward weights follows a Beta law."""
 
 import math
+from itertools import accumulate
 from typing import ClassVar
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._types import Key
+from .._types import ArrayLike, Key
 from ..evidence import AbstractTheory, Kind, Law, LawRule, Samples
 from ..feedback import SquaredCosineLaw, alignment
 
@@ -94,24 +95,24 @@ class AlignmentLaw(AbstractTheory):
     def sample(self, grid: Float[Array, " panel"], *, key: Key) -> dict[str, Samples]:
         """Squared cosines of ``batch`` draws for each dimension."""
         if self.matrices:
-            keys = jax.random.split(key, len(SHAPES))
-            columns = [self._from_matrices(shape, layer) for shape, layer in zip(SHAPES, keys, strict=True)]
-            return {"squared_cosine": Samples(jnp.stack(columns, axis=1))}
+            return {"squared_cosine": Samples(self._from_matrices(key))}
         # A flat draw: with several axes the compiler evaluates the generator's counters one by one, for seconds.
         uniform = jax.random.uniform(key, (2 * self.batch * grid.size,), self.dtype).reshape(2, self.batch, grid.size)
         squared_length = -jnp.expm1(2 * jnp.log(uniform[0]) / (grid[None, :] - 2))
         return {"squared_cosine": Samples(squared_length * jnp.cos(2 * jnp.pi * uniform[1]) ** 2)}
 
-    def _from_matrices(self, shape: tuple[int, int], key: Key) -> Float[Array, " draws"]:
-        forward, feedback = jax.random.split(key)
-        weights = jax.random.normal(forward, shape, self.dtype)
-        matrices = jax.random.normal(feedback, (self.batch * math.prod(shape),), self.dtype)
-        return jax.vmap(alignment, (None, 0))(weights, matrices.reshape(self.batch, *shape))
+    def _from_matrices(self, key: Key) -> Float[Array, "draws panel"]:
+        sizes = [math.prod(shape) for shape in SHAPES]
+        entries = jax.random.normal(key, ((self.batch + 1) * sum(sizes),), self.dtype).reshape(self.batch + 1, -1)
+        pieces = jnp.split(entries, list(accumulate(sizes))[:-1], axis=1)
+        matrices = [piece.reshape(-1, *shape) for piece, shape in zip(pieces, SHAPES, strict=True)]
+        columns = [jax.vmap(alignment, (None, 0))(layer[0], layer[1:]) for layer in matrices]
+        return jnp.stack(columns, axis=1)
 
     def counterfeit(self) -> "AlignmentLaw":
         """Ten percent too few dimensions."""
         return eqx.tree_at(lambda theory: theory.dimension_ratio, self, 0.9 * self.dimension_ratio)
 
 
-def _cdf(law: SquaredCosineLaw, squared_cosine: Array) -> Array:
+def _cdf(law: SquaredCosineLaw, squared_cosine: ArrayLike) -> Array:
     return jnp.asarray(law.cdf(squared_cosine))

@@ -76,21 +76,14 @@ def test_the_log_tail_where_the_probability_underflows(point, dimension, expecte
     assert float(SquaredCosineLaw(dimension).log_survival(point)) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("dimension", [38, 64, 1024, 10**6])
-def test_the_log_tail_has_no_seams(dimension):
-    """Across both changes of formula the slope stays between those of neighbouring bounds of the hazard rate."""
-    law = SquaredCosineLaw(dimension)
-    level = np.concatenate([np.linspace(0.6, 0.8, 41), np.geomspace(600, 740, 41)])
-    point = -np.expm1(-level * 2 / (dimension - 1))
-    values = law.log_survival(point)
-    density = scipy.stats.beta.logpdf(point, 0.5, (dimension - 1) / 2)
-    middle, step = (point[1:] + point[:-1]) / 2, np.diff(point)
-    for part in (slice(0, 40), slice(41, 81)):
-        slope = np.diff(values)[part] / step[part]
-        hazard = -np.exp(density - values)
-        assert (slope <= np.maximum(hazard[:-1], hazard[1:])[part] * (1 - 1e-6)).all()
-        assert (slope >= np.minimum(hazard[:-1], hazard[1:])[part] * (1 + 1e-6)).all()
-        assert (np.diff(middle[part]) > 0).all()
+@pytest.mark.parametrize("dimension", [1024, 10**6])
+def test_the_log_tail_has_no_seam_where_the_probability_underflows(dimension):
+    law, level = SquaredCosineLaw(dimension), np.arange(600.0, 740.0)
+    values = law.log_survival(-np.expm1(-level * 2 / (dimension - 1)))
+    assert values.max() > np.log(1e-290) > values.min()
+    bend = np.diff(values, 2)
+    assert (np.abs(bend) < 3e-6).all()
+    assert np.ptp(bend) < 2e-6
 
 
 def test_the_ends_of_the_log_tail():

@@ -1,0 +1,86 @@
+"""What can be wrong with values that are only known at run time, and how it is raised."""
+
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, PyTree
+
+Value = TypeVar("Value", bound=PyTree)
+
+
+class RESULTS(eqx.Enumeration):
+    """Outcome of a computation, or one outcome per task. A message names the cause and the remedy."""
+
+    successful = ""
+    not_finite = (
+        "An input is NaN or infinite, or a product of inputs overflows. Look for what diverged before it came here, "
+        "and scale the inputs."
+    )
+    negative = "A loss is negative. Pass norms or squares of errors."
+    not_symmetric = (
+        "An operator is not symmetric and defines no energy norm. Symmetrise it where the difference is rounding; else "
+        "use a certificate in the Euclidean norm."
+    )
+    not_positive_definite = (
+        "An operator has an eigenvalue that is not positive, or not told from zero in its dtype, and defines no energy "
+        "norm. Remove its kernel or use float64; else use a certificate in the Euclidean norm."
+    )
+    no_contraction = (
+        "The rate of the iteration is not below 1, so that no contraction can be claimed. Take a smaller step or "
+        "another preconditioner for these tasks."
+    )
+
+
+def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:
+    """One result per entry: that of the first failure in the list which holds there, else success."""
+
+    def outcome(*holds):
+        result = RESULTS.successful
+        for held, (_, failure) in zip(reversed(holds), reversed(failures), strict=True):
+            result = RESULTS.where(held, failure, result)
+        return result
+
+    return jax.vmap(outcome)(*(holds for holds, _ in failures))
+
+
+def raise_failures(value: Value, result: RESULTS, *, of: str, detail: str = "") -> Value:
+    """``value``, where every entry of ``result`` is successful; else an error.
+
+    Where the results are known, the error is a ``ValueError`` that counts the entries which failed and lists the
+    first of them. Under a transformation it is the run-time error of Equinox, with the message alone.
+
+    Parameters
+    ----------
+    value
+        A pytree with at least one array.
+    result
+        An array of results, as from [`first_failure`][].
+    of
+        What its entries are.
+    detail
+        Appended to the message, where the results are known.
+
+    Raises
+    ------
+    ValueError
+        Where a known result is not successful.
+
+    >>> raise_failures(1.0, first_failure((jnp.array([False, True]), RESULTS.negative)), of="losses")
+    Traceback (most recent call last):
+    ...
+    ValueError: A loss is negative. Pass norms or squares of errors. Failed: 1 of 2 losses, at index 1.
+    """
+    failed = jnp.asarray(result != RESULTS.successful)
+    if isinstance(failed, Tracer):
+        return result.error_if(value, failed)
+    which = np.flatnonzero(failed)
+    if not which.size:
+        return value
+    first = jax.tree.map(lambda codes: codes[which[0]], result)
+    listed = ", ".join(map(str, which[:5])) + (", ..." if which.size > 5 else "")
+    message = RESULTS[first]  # pyright: ignore[reportInvalidTypeArguments]
+    raise ValueError(f"{message} Failed: {which.size} of {failed.size} {of}, at index {listed}.{detail}")

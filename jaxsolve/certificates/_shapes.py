@@ -1,0 +1,50 @@
+"""What the arguments of a certificate must look like."""
+
+import operator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def check_dtypes(**arrays: jax.Array) -> None:
+    """Refuse arrays that do not share one floating dtype."""
+    if len({array.dtype for array in arrays.values()}) != 1 or not all(
+        jnp.issubdtype(array.dtype, jnp.floating) for array in arrays.values()
+    ):
+        found = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
+        raise ValueError(f"All arrays share one floating dtype; got {found}. Cast them to float32 or float64.")
+
+
+def check_tasks(operators: jax.Array, matrices: dict[str, jax.Array], vectors: dict[str, jax.Array]) -> None:
+    """Refuse what is not a batch of square operators, with matrices shared or per task and one vector per task."""
+    arrays = {"operators": operators, **matrices, **vectors}
+    found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+    if operators.ndim != 3 or operators.shape[1] != operators.shape[2] or not operators.size:
+        raise ValueError(
+            f"operators have shape (tasks, size, size), not empty; got {found}. Put a task axis in front of one matrix."
+        )
+    tasks, size, _ = operators.shape
+    for name, matrix in matrices.items():
+        if matrix.shape not in ((size, size), (tasks, size, size)):
+            raise ValueError(
+                f"For {tasks} tasks of size {size}, {name} has shape {(size, size)}, shared, or {(tasks, size, size)}; "
+                f"got {found}."
+            )
+    for name, vector in vectors.items():
+        if vector.shape != (tasks, size):
+            raise ValueError(
+                f"For {tasks} tasks of size {size}, {name} has shape {(tasks, size)}, one row per task; got {found}."
+            )
+    check_dtypes(**arrays)
+
+
+def checked_depth(depth: Any) -> int:
+    """``depth`` as an integer of at least zero, else a ``ValueError``."""
+    try:
+        steps = -1 if isinstance(depth, bool) else operator.index(depth)
+    except TypeError:
+        steps = -1
+    if steps < 0:
+        raise ValueError(f"depth counts steps: a static integer of at least 0; got {depth!r}.")
+    return steps
