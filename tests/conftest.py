@@ -1,5 +1,6 @@
 """Every test runs in 64-bit mode, with strict promotion and checked array types."""
 
+import importlib
 import os
 
 import jax
@@ -10,6 +11,8 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
+# Loaded before the hook: annotations of commands are typer's to read. The rooms that it uses are loaded later.
+importlib.import_module("jaxsolve.cli")
 _hook = jaxtyping.install_import_hook("jaxsolve", "beartype.beartype")
 _hook.__enter__()
 

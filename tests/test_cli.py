@@ -89,7 +89,7 @@ def test_the_main_job_ends_with_the_table_and_the_report(finished):
 def test_every_selected_row_gets_a_line(tmp_path):
     invoke("reproduce", "error-sources", "--out", tmp_path)
     rows = records(tmp_path)
-    assert [row["id"] for row in rows] == [row.id for row in ledger() if row.document == "error-sources"]
+    assert sorted(row["id"] for row in rows) == sorted(row.id for row in ledger() if row.document == "error-sources")
 
 
 def test_kill_and_resume(finished, tmp_path):
@@ -185,7 +185,7 @@ def test_a_damaged_line_is_named_and_the_rest_kept(tmp_path):
         (["reproduce", QUICK[:-1] + "x"], QUICK),
         (["reproduce", "error-source"], "error-sources"),
         (["reproduce", QUICK, "--scale", "huge"], "huge"),
-        (["reproduce", QUICK, "--seed", "many"], "many"),
+        (["reproduce", QUICK, "--seed", "many"], "--seed"),
         (["reproduce", QUICK, "--no-such-option"], "--no-such-option"),
         (["show", QUICK[:-1] + "x"], QUICK),
         (["show", "error-sources"], "whole id"),
