@@ -50,6 +50,9 @@ class Measure:
     quoted_side
         ``"measured"`` holds our measurement against the printed number; ``"predicted"`` our prediction, for rows in
         which the source prints its own theoretical value.
+    theory
+        File name of the theory that measures the row, where it is not the one in the row's id: a statement about
+        one theory is sometimes settled by the experiment of another.
     configuration, options
         Name of the configuration and what it passes to ``quick`` and ``full``. Rows of one document that agree in
         theory and configuration share one run.
@@ -59,6 +62,7 @@ class Measure:
     reading: AbstractReading
     rule: AbstractQuotedRule | None = None
     quoted_side: str = "measured"
+    theory: str | None = None
     configuration: str = "default"
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -150,10 +154,15 @@ class Claim:
         return self.id.split("/")[1]
 
     @property
+    def measured_by(self) -> str:
+        """File name of the theory that measures the row: the one in its id unless the measure names another."""
+        return self.theory if self.measure is None or self.measure.theory is None else self.measure.theory
+
+    @property
     def group(self) -> str:
         """``<document>/<theory>/<configuration>``: the run that this row reads."""
         configuration = "default" if self.measure is None else self.measure.configuration
-        return f"{self.document}/{self.theory}/{configuration}"
+        return f"{self.document}/{self.measured_by}/{configuration}"
 
 
 def _remark(remark: str) -> dict[str, Any]:

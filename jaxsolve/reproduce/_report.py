@@ -218,7 +218,7 @@ def _findings(measured: Records) -> str:
             links = f"<details><summary>{len(rows)} rows</summary>{links}</details>"
         items.append(f"<li><p>{_prose(reason)}</p><p class='rows'>{links}</p></li>")
     return f"""<section aria-labelledby="findings"><h2 id="findings">Known findings</h2>
-<p>Rows in which the measurement is expected to contradict a prediction or a printed number, with the reason that was
+<p>Rows in which the measurement is expected not to agree with a prediction or a printed number, with the reason that was
 entered before the run.</p><ul class="findings">{"".join(items)}</ul></section>"""
 
 

@@ -185,7 +185,7 @@ def configuration(claim: Claim) -> dict[str, Any] | None:
     if measure is None:
         return None
     return {
-        "theory": claim.theory,
+        "theory": claim.measured_by,
         "configuration": measure.configuration,
         "options": dict(measure.options),
         "observable": measure.observable,
@@ -212,7 +212,7 @@ def _run_group(group: Group, folder: Folder, plans: Mapping[str, Record], scale:
 
 def _evaluate(group: Group, scale: str, seed: int) -> Evaluation:
     try:
-        theory = theories.load(group.claims[0].theory)
+        theory = theories.load(group.claims[0].measured_by)
         build = theory.quick if scale == "quick" else theory.full
         return evaluate(build(**group.measure.options), key=group.key(seed))
     except Exception as error:

@@ -71,7 +71,7 @@ def test_statements_are_short_and_our_own():
 
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: row.id)
 def test_measured_rows_fit_their_theory(row):
-    theory = theories.load(row.theory)
+    theory = theories.load(row.measured_by)
     assert row.measure.observable in theory.observables
     assert row.kind is theory.kind
 
@@ -83,7 +83,7 @@ def test_rows_of_one_configuration_share_its_options():
 
 
 def test_no_theory_is_without_rows():
-    assert {row.theory for row in MEASURED} == set(theories.names())
+    assert {row.measured_by for row in MEASURED} == set(theories.names())
 
 
 def minimal(**changes):
