@@ -5,7 +5,7 @@ from functools import partial
 
 from ..evidence import FAMILYWISE_LEVEL, Kind
 from ._claim import Claim, Column, Document, Fidelity, Measure, Status
-from ._reading import KolmogorovSmirnov, LargestDiscrepancy, Mean, PValue, Quantile
+from ._reading import Discrepancy, KolmogorovSmirnov, LargestDiscrepancy, Mean, PValue, Quantile
 from ._rules import KS, Above, AtMost, InBand, Within
 
 DOCUMENT = Document(
@@ -749,8 +749,12 @@ CLAIMS: tuple[Claim, ...] = (
         421  local  mnist_estimator/large-lazy-step-correlation-linear-velocity | 0.68
             correlation of the linear estimate with the measured gap on digits at lazy step 0.3
         # §8 computational tool
-        422-424  identity  layerwise_gram/kernel-identity
-            Sums over layers of input products times backward-signal products give both kernels without a Jacobian.
+        422-423  identity  layerwise_gram/backprop-kernel
+            A sum over layers of input products times products of backward signals is the kernel of backpropagation.
+        422-424  identity  layerwise_gram/feedback-alignment-kernel
+            With the signals of feedback alignment on one side, the same sum is its kernel; no Jacobian is formed.
+        422-424  identity  layerwise_gram/direct-feedback-alignment-kernel
+            With the signals of direct feedback on one side, the same sum is its kernel; no Jacobian is formed.
         425  identity  layerwise_gram/largest-error | 5.3e-15
             largest error of layerwise kernels and gradient against an explicit Jacobian
         # §9 negative results table
@@ -776,7 +780,10 @@ CLAIMS: tuple[Claim, ...] = (
             On a noiseless teacher task the test gap changes sign with width, from positive to negative.
         """,
         measured={
-            "layerwise_gram/kernel-identity": Measure(observable="feedback_alignment", reading=LargestDiscrepancy()),
+            **{
+                f"layerwise_gram/{name.replace('_', '-')}-kernel": Measure(observable=name, reading=Discrepancy())
+                for name in ("backprop", "feedback_alignment", "direct_feedback_alignment")
+            },
             "layerwise_gram/largest-error": Measure(
                 observable="feedback_alignment", reading=LargestDiscrepancy(), rule=AtMost()
             ),

@@ -19,6 +19,12 @@ class AbstractClassical(AbstractPreconditioner):
     ----------
     step
         A positive number; [`AbstractClassical.fit_step`][] chooses it.
+
+    Raises
+    ------
+    RuntimeError
+        From its methods, when they run on operators with a diagonal entry that is not positive and finite. Inside
+        `equinox.filter_jit` the message stands alone; `jax.jit` wraps it in an error of its own, of another type.
     """
 
     step: eqx.AbstractVar[Scalar]

@@ -52,13 +52,12 @@ class Flexformer(AbstractFeatureAttention):
     log_amplitudes: Float[Array, "heads features"] = eqx.field(converter=jnp.asarray)
 
     def __check_init__(self):
-        heads, _, head_size = self.query_weights.shape
-        shape = self.frequencies.shape
-        if len(shape) != 4 or shape[0] not in (1, 2) or shape[2] < 1 or (shape[1], shape[3]) != (heads, head_size):
+        weights, shape = self.query_weights.shape, self.frequencies.shape
+        if len(shape) != 4 or shape[0] not in (1, 2) or shape[2] < 1 or shape[1::2] != weights[::2]:
             raise ValueError(
-                f"frequencies has shape (spectra, {heads}, features, {head_size}) for {heads} heads of size "
-                f"{head_size}, with one spectrum (stationary) or two (non-stationary) and at least one feature; got "
-                f"{shape}."
+                "frequencies has shape (spectra, heads, features, head_size), with one spectrum (stationary) or two "
+                "(non-stationary), at least one feature, and heads and head_size those of query_weights, here of shape "
+                f"{weights}; got {shape}."
             )
         if self.log_amplitudes.shape != shape[1:3]:
             raise ValueError(

@@ -26,7 +26,7 @@ class Jacobi(AbstractClassical):
     ValueError
         For a step that is not one floating number.
     RuntimeError
-        From its methods, when run, for operators with a diagonal entry that is not positive and finite.
+        As [`AbstractClassical`][] does.
 
     >>> operators = jnp.array([[[2.0, 1.0], [1.0, 4.0]]])
     >>> Jacobi.initialise().matrix(operators).tolist()

@@ -43,12 +43,11 @@ class PositiveFeatureAttention(AbstractFeatureAttention):
     frequencies: Float[Array, "heads features head_size"] = eqx.field(converter=jnp.asarray)
 
     def __check_init__(self):
-        heads, _, head_size = self.query_weights.shape
-        shape = self.frequencies.shape
-        if len(shape) != 3 or shape[1] < 1 or (shape[0], shape[2]) != (heads, head_size):
+        weights, shape = self.query_weights.shape, self.frequencies.shape
+        if len(shape) != 3 or shape[1] < 1 or shape[::2] != weights[::2]:
             raise ValueError(
-                f"frequencies has shape ({heads}, features, {head_size}) for {heads} heads of size {head_size}, with "
-                f"at least one feature; got {shape}."
+                "frequencies has shape (heads, features, head_size), with at least one feature, and heads and "
+                f"head_size those of query_weights, here of shape {weights}; got {shape}."
             )
 
     @classmethod

@@ -30,7 +30,7 @@ class ScaledMeanInverse(AbstractClassical):
     ValueError
         For an inverse that is not a square matrix, or a step that is not one number of its dtype.
     RuntimeError
-        From its methods, when run, for operators with a diagonal entry that is not positive and finite.
+        As [`AbstractClassical`][] does.
 
     >>> operators = jnp.array([[[2.0, 1.0], [1.0, 2.0]], [[4.0, 2.0], [2.0, 4.0]]])
     >>> preconditioner = ScaledMeanInverse.from_family(operators).fit_step(operators)
