@@ -3,6 +3,7 @@
 import math
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
@@ -87,15 +88,19 @@ def empirical_bernstein(
         raise ValueError(f"The clip is positive and finite; got {clip}.")
     if not 0 < confidence_delta < 1:
         raise ValueError(f"confidence_delta is a probability strictly between 0 and 1; got {confidence_delta}.")
+    certificate = _bernstein(losses, clip, math.log(2 / confidence_delta))
+    return raise_failures(certificate, certificate.result, of="losses") if throw else certificate
 
-    finite = jnp.isfinite(losses)
+
+@jax.jit
+def _bernstein(losses, clip, logarithm) -> EmpiricalBernstein:
+    finite, count = jnp.isfinite(losses), losses.size
     valid = (finite & (losses >= 0)).all()
-    count, logarithm = losses.size, math.log(2 / confidence_delta)
     clipped = jnp.minimum(jnp.where(valid, losses, jnp.nan), clip)
     mean, variance = jnp.mean(clipped), jnp.var(clipped, ddof=1)
     deviation = jnp.sqrt(2 * variance * logarithm / count)
-    deterministic = jnp.full_like(mean, 7 * clip * logarithm / (3 * (count - 1)))
-    certificate = EmpiricalBernstein(
+    deterministic = jnp.asarray(7 * clip * logarithm / (3 * (count - 1)), losses.dtype)
+    return EmpiricalBernstein(
         bound=mean + deviation + deterministic,
         mean=mean,
         variance=variance,
@@ -104,4 +109,3 @@ def empirical_bernstein(
         clipped_share=jnp.where(valid, jnp.mean(losses > clip, dtype=losses.dtype), jnp.nan),
         result=first_failure((~finite, RESULTS.not_finite), (losses < 0, RESULTS.negative)),
     )
-    return raise_failures(certificate, certificate.result, of="losses") if throw else certificate

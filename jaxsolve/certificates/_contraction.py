@@ -207,7 +207,7 @@ def energy_norm(
             f"errors end in (tasks, size) = {operators.shape[:2]} for operators {operators.shape}; got {errors.shape}."
         )
     check_dtypes(operators=operators, errors=errors)
-    return jnp.sqrt(jnp.einsum("...ti,tij,...tj->...t", errors, operators, errors, precision="highest"))
+    return _energy_norm(operators, errors)
 
 
 def require_contraction(certificate: Certificate) -> Certificate:
@@ -292,6 +292,11 @@ def _energy(preconditioner, operators, initial_errors, depth) -> EnergyCertifica
         contracts=holds & _below_one(contraction, contraction, operators),
         result=result,
     )
+
+
+@jax.jit
+def _energy_norm(operators, errors):
+    return jnp.sqrt(jnp.einsum("...ti,tij,...tj->...t", errors, operators, errors, precision="highest"))
 
 
 def _finite(matrices):

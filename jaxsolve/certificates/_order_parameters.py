@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -57,6 +58,11 @@ def order_parameters(
     3.0
     """
     check_tasks(operators, {"preconditioner": preconditioner, "error_moment": error_moment}, {})
+    return _traces(preconditioner, operators, error_moment)
+
+
+@jax.jit
+def _traces(preconditioner, operators, error_moment) -> OrderParameters:
     trace = partial(jnp.einsum, precision="highest")
     axes = "ij" if preconditioner.ndim == 2 else "tij"
     product = trace(f"{axes},tjk->tik", preconditioner, operators)

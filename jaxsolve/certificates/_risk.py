@@ -1,6 +1,10 @@
 """Measured errors: their risk, and how many of them break a bound."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
@@ -39,6 +43,11 @@ def depth_risk(
             f"{iterates.shape} and {solutions.shape}."
         )
     check_dtypes(iterates=iterates, solutions=solutions)
+    return _risk(iterates, solutions)
+
+
+@jax.jit
+def _risk(iterates, solutions):
     return jnp.mean((iterates - solutions[None]) ** 2, axis=(1, 2))
 
 
@@ -66,7 +75,7 @@ def count_violations(
     relative
         By default 1e-10, or `1024 ε` where the dtype does not resolve that (1.2e-4 in float32).
     absolute
-        A number, or one per task. By default 1e-13 times the errors in the first row, or `512 ε` times (6.1e-5 in
+        A number, or one per task. By default 1e-13 times the errors in the first row, or `256 ε` times (3.1e-5 in
         float32); nothing where that row is not finite.
 
     Raises
@@ -92,12 +101,17 @@ def count_violations(
     if not 0 <= relative < 1:
         raise ValueError(f"relative lies in [0, 1); got {relative}.")
     if absolute is None:
-        allowed = max(1e-13, 512 * epsilon) * jnp.where(jnp.isfinite(errors[0]), jnp.abs(errors[0]), 0)
-    else:
-        allowed = jnp.asarray(absolute, errors.dtype)
-        if allowed.shape not in ((), errors.shape[1:]):
-            raise ValueError(f"absolute is a number or has shape {errors.shape[1:]}; got {allowed.shape}.")
-        if not isinstance(allowed, Tracer) and not bool(((allowed >= 0) & jnp.isfinite(allowed)).all()):
-            raise ValueError(f"absolute is at least 0 and finite; got {absolute}.")
-    allowed = jnp.broadcast_to(allowed, errors.shape[1:])[None]
-    return jnp.sum(violated(errors, bounds, relative=relative, absolute=allowed))
+        return _count(errors, bounds, relative, max(1e-13, 256 * epsilon), jnp.zeros((), errors.dtype))
+    absolute = jnp.asarray(absolute, errors.dtype)
+    if absolute.shape not in ((), errors.shape[1:]):
+        raise ValueError(f"absolute is a number or has shape {errors.shape[1:]}; got {absolute.shape}.")
+    if not isinstance(absolute, Tracer) and not ((np.asarray(absolute) >= 0) & np.isfinite(absolute)).all():
+        raise ValueError(f"absolute is at least 0 and finite; got {absolute}.")
+    return _count(errors, bounds, relative, 0.0, absolute)
+
+
+@partial(jax.jit, static_argnums=2)
+def _count(errors, bounds, relative, share, absolute):
+    scale = jnp.where(jnp.isfinite(errors[0]), jnp.abs(errors[0]), 0)
+    allowed = share * scale + jnp.broadcast_to(absolute, scale.shape)
+    return jnp.sum(violated(errors, bounds, relative=relative, absolute=allowed[None]))

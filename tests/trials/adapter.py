@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 
-from jaxsolve import feedback, solver, tangent
+from jaxsolve import certificates, feedback, solver, tangent
 
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
@@ -20,9 +20,6 @@ NOT_BUILT = {
     "linear_curve": "curves of a frozen kernel",
     "solve": "linear solves",
     "solve_vjp": "linear solves",
-    "certificate": "certificates of a rollout",
-    "count_violations": "certificates of a rollout",
-    "eb_bound": "empirical Bernstein bounds",
     "exact_curve": "population curves",
     "flow_L1": "closed population dynamics",
     "ode": "closed population dynamics",
@@ -72,6 +69,19 @@ class Adapter:
     def rollout_loss_grad(self, P, H, b, z0, zstar, L):
         loss, gradient = solver.adjoint_gradient(*map(jnp.asarray, (P, H, b, z0, zstar)), depth=L)
         return {"loss": loss, "grad_P": gradient}
+
+    def certificate(self, P, H):
+        found = certificates.contraction_certificate(
+            jnp.asarray(P), jnp.asarray(H)[None], jnp.zeros((1, len(H))), depth=0
+        )
+        return {"rho": found.spectral_radius[0], "norm": found.spectral_norm[0]}
+
+    def count_violations(self, errors, bounds):
+        return certificates.count_violations(jnp.asarray(errors)[:, None], jnp.asarray(bounds)[:, None])
+
+    def eb_bound(self, losses, B, delta):
+        found = certificates.empirical_bernstein(jnp.asarray(losses), clip=B, confidence_delta=delta)
+        return {"bound": found.bound, "mean": found.mean, "clipped": found.clipped_share}
 
     def log_sf(self, q, D):
         return feedback.SquaredCosineLaw(D).log_survival(q)
