@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from jaxsolve.claims import Claim, Status, documents, ledger
+from jaxsolve.claims import INSTALLED, LIBRARY, Claim, Document, Status, documents, ledger
 from jaxsolve.reproduce import number, outcome, read_lines
 
 DOCS = Path(__file__).parent
@@ -41,19 +41,24 @@ def ran(summary: dict) -> str:
     )
 
 
+def heading(document: Document) -> str:
+    """Number and title."""
+    return f"{document.number} {document.title}".strip()
+
+
 def readme_table(summary: dict, claims: list[Claim]) -> str:
     """Counts by document."""
     lines = [
         "| document | rows | agree as expected | findings | unexpected | not attempted | not measurable |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for document in documents():
+    for document in (*documents(), LIBRARY):
         rows = [claim for claim in claims if claim.document == document.slug]
         how = Counter(summary["rows"][row.id]["outcome"] for row in rows if row.id in summary["rows"])
         waiting = sum(row.status is Status.NOT_ATTEMPTED for row in rows)
         rest = sum(row.status not in (Status.NOT_ATTEMPTED, Status.MEASURED) for row in rows)
         lines.append(
-            f"| {document.number} {document.title} | {len(rows)} | {how['agree']} | {how['finding']} "
+            f"| {heading(document)} | {len(rows)} | {how['agree']} | {how['finding']} "
             f"| {how['unexpected']} | {waiting} | {rest} |"
         )
     return "\n".join([*lines, "", ran(summary), ""])
@@ -63,8 +68,8 @@ def claims_page(summary: dict, claims: list[Claim]) -> str:
     """Every row of the ledger."""
     parts = ["# The ledger", "", "Written by `docs/render.py`; change the files in `jaxsolve/claims/` instead.", ""]
     parts += [ran(summary), ""]
-    for document in documents():
-        parts += [f"## {document.number} {document.title}", ""]
+    for document in (*documents(), LIBRARY):
+        parts += [f"## {heading(document)}", ""]
         parts += [
             "| claim | statement | quoted | predicted | measured | verdict | note |",
             "|---|---|---|---|---|---|---|",
@@ -90,7 +95,7 @@ def table_line(claim: Claim, summary: dict) -> str:
 def rendered() -> dict[Path, str]:
     """The text of each generated file."""
     summary = json.loads((DOCS / "records.json").read_text())
-    claims = [claim for claim in ledger() if claim.document != "installed"]
+    claims = [claim for claim in ledger() if claim.document != INSTALLED.slug]
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     return {

@@ -3,6 +3,10 @@
 import importlib
 import os
 
+# Before NumPy and matplotlib are loaded: threads of BLAS and workers of pytest would fight for the same cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
 import jax
 import jaxtyping
 import pytest
@@ -16,8 +20,6 @@ importlib.import_module("jaxsolve.cli")
 _hook = jaxtyping.install_import_hook("jaxsolve", "beartype.beartype")
 _hook.__enter__()
 
-os.environ.setdefault("MPLBACKEND", "Agg")
-
 
 @pytest.fixture
 def unchecked():
@@ -25,3 +27,13 @@ def unchecked():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(autouse=True)
+def _standard_promotion_for_optax(request):
+    """Optimizers of Optax promote implicitly: tests marked ``optax`` call them without strict promotion."""
+    if request.node.get_closest_marker("optax") is None:
+        yield
+    else:
+        with jax.numpy_dtype_promotion("standard"):
+            yield

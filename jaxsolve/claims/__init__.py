@@ -4,12 +4,12 @@ import functools
 import importlib
 import pkgutil
 
+from .. import theories
 from ..evidence import AbstractTheory
-from ..theories import plug_ins
 from ._claim import Claim, Column, Document, Fidelity, Measure, Status
-from ._installed import INSTALLED, installed_claims
 from ._reading import (
     AbstractReading,
+    CurveError,
     CurveValue,
     Discrepancy,
     KolmogorovSmirnov,
@@ -18,6 +18,7 @@ from ._reading import (
     PValue,
     Quantile,
     Read,
+    SmallestRatio,
 )
 from ._rules import (
     KS,
@@ -32,6 +33,7 @@ from ._rules import (
     parse_number,
     parse_numbers,
 )
+from ._unwritten import INSTALLED, LIBRARY, unwritten_claims
 
 
 @functools.cache
@@ -50,7 +52,10 @@ def documents() -> tuple[Document, ...]:
 
 
 def ledger() -> tuple[Claim, ...]:
-    """Every row, in document order; rows of installed theories come last.
+    """Every row, in document order.
+
+    Then come the theories of the library that no document asks for, and those of other installed packages: one row
+    for each of their observables.
 
     Raises
     ------
@@ -58,9 +63,13 @@ def ledger() -> tuple[Claim, ...]:
         Where two rows share an id.
     """
     rows = [claim for module in _modules() for claim in module.CLAIMS]
-    for name, theory in plug_ins().items():
+    measured = {row.measured_by for row in rows if row.measure is not None}
+    for name in theories.names():
+        if name not in measured:
+            rows += unwritten_claims(LIBRARY, name, theories.load(name))
+    for name, theory in theories.plug_ins().items():
         if isinstance(theory, type) and issubclass(theory, AbstractTheory):
-            rows += installed_claims(name, theory)
+            rows += unwritten_claims(INSTALLED, name, theory)
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
@@ -72,12 +81,14 @@ def ledger() -> tuple[Claim, ...]:
 __all__ = [
     "INSTALLED",
     "KS",
+    "LIBRARY",
     "Above",
     "AbstractQuotedRule",
     "AbstractReading",
     "AtMost",
     "Claim",
     "Column",
+    "CurveError",
     "CurveValue",
     "Discrepancy",
     "Document",
@@ -93,11 +104,12 @@ __all__ = [
     "Quantile",
     "Read",
     "Slope",
+    "SmallestRatio",
     "Status",
     "Within",
     "documents",
-    "installed_claims",
     "ledger",
     "parse_number",
     "parse_numbers",
+    "unwritten_claims",
 ]

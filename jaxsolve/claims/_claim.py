@@ -171,7 +171,7 @@ def _remark(remark: str) -> dict[str, Any]:
     if word in set(Status):
         return {"status": Status(word), "reason": reason}
     if word in set(Fidelity):
-        return {"fidelity": Fidelity(word)}
+        return {"fidelity": Fidelity(word), "reason": reason}
     side, _, result = word.partition(" ")
     if side in ("predicted", "quoted") and result in set(Result):
         return {f"expected_{side}": Result(result), "reason": reason}
@@ -248,7 +248,7 @@ class Document:
                 ! out_of_scope: why no measurement can settle it
 
         The head gives the covered entries, the kind and the name; ``|``, on the head or below it, what is printed.
-        A line behind ``!`` is a status with its reason, a fidelity, or an expected verdict with its reason:
+        A line behind ``!`` is a status or a fidelity with its reason, or an expected verdict with its reason:
         ``! predicted disagrees: …`` or ``! quoted disagrees: …``.
 
         Parameters

@@ -59,6 +59,29 @@ class CurveValue(AbstractReading):
         return Read(float(pair.predicted.value[index]), float(np.mean(np.asarray(pair.measured.value)[..., index])))
 
 
+class CurveError(AbstractReading):
+    """Relative error `‖predicted − measured‖ / ‖measured‖` of the curve at the grid point ``at``; predicted zero."""
+
+    at: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        pair = evaluation.pairs[observable]
+        if not isinstance(pair.predicted, Curve) or not isinstance(pair.measured, Curve):
+            raise ValueError(f"CurveError reads a curve; {observable!r} is a law.")
+        index = _index(evaluation.grid, self.at)
+        predicted, measured = (np.asarray(side.value)[index] for side in (pair.predicted, pair.measured))
+        return Read(0.0, float(np.linalg.norm(predicted - measured) / np.linalg.norm(measured)))
+
+
+class SmallestRatio(AbstractReading):
+    """The smallest factor between measurement and reference model, predicted to be ``declared`` or more."""
+
+    declared: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        return Read(self.declared, evaluation.verdicts[observable].discrepancy)
+
+
 class _LawReading(AbstractReading):
     def _sides(self, evaluation: Evaluation, observable: str) -> tuple[Law, np.ndarray]:
         pair = evaluation.pairs[observable]

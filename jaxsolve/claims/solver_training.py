@@ -1,8 +1,8 @@
 """Claims of document 000: which curve of a learned solver's training is exact, and which is local."""
 
 from ._claim import Claim, Document, Measure
-from ._reading import Discrepancy
-from ._rules import AtMost
+from ._reading import CurveError, Discrepancy, SmallestRatio
+from ._rules import AtMost, Within
 
 DOCUMENT = Document(
     slug="solver-training",
@@ -16,6 +16,8 @@ DOCUMENT = Document(
 
 RICHARDSON = Measure(observable="error", reading=Discrepancy())
 ADJOINT = Measure(observable="gradient", reading=Discrepancy())
+LINEARISED = Measure(observable="loss", reading=Discrepancy())
+SAME_SPECTRUM = Measure(observable="risk", reading=SmallestRatio(100.0))
 
 CLAIMS: tuple[Claim, ...] = (
     *DOCUMENT.rows(
@@ -68,6 +70,8 @@ CLAIMS: tuple[Claim, ...] = (
         # third kind
         19  local  ntk_curve/relative-curve-error | 6.83e-4
             Relative error of the linearised loss curve for a learnable-kernel decoder on kernel ridge regression tasks.
+            ! reconstructed_setting: At the learning rate that lands here the loss drops by 5 % over the run, and 99 %
+            of its initial slope comes from the scalar skip alone: the run hardly tests the model.
         # finite-set recursion
         20  identity  adjoint_gradient/preconditioner-gradient
             The loss gradient with respect to P is a sum over tasks and layers of adjoint times residual.
@@ -141,6 +145,14 @@ CLAIMS: tuple[Claim, ...] = (
             "richardson_identity/exact-not-approximate": RICHARDSON,
             "adjoint_gradient/preconditioner-gradient": ADJOINT,
             "adjoint_gradient/relative-error": Measure(observable="gradient", reading=Discrepancy(), rule=AtMost()),
+            "ntk_curve/residual-curve": LINEARISED,
+            "ntk_curve/validity-near-start": LINEARISED,
+            "ntk_curve/relative-curve-error": Measure(
+                observable="loss", reading=CurveError(1.1e-3), rule=Within(relative=0.5)
+            ),
+            "ntk_curve/local-run-predicted": LINEARISED,
+            "overlap_closure/same-spectrum-different-risk": SAME_SPECTRUM,
+            "overlap_closure/richer-order-parameters": SAME_SPECTRUM,
             "adjoint_gradient/all-layers": ADJOINT,
             "adjoint_gradient/terminal-adjoint": ADJOINT,
             "adjoint_gradient/backward-recursion": ADJOINT,

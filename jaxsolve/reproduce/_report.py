@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import theories
 from .._files import atomic_write
-from ..claims import INSTALLED, Status, documents
+from ..claims import INSTALLED, LIBRARY, Status, documents
 from ..evidence import AbstractTheory
 from ._run import outcome
 from ._table import number, summary
@@ -103,7 +103,7 @@ def _figure(directory: Path, group: str, members: Records) -> Path | str:
 
 
 def _page(directory: Path, records: Records) -> str:
-    titles = {document.slug: document.title for document in (*documents(), INSTALLED)}
+    titles = {document.slug: document.title for document in (*documents(), LIBRARY, INSTALLED)}
     measured = [record for record in records if record["status"] == Status.MEASURED.value]
     sections = [
         _section_of_document(directory, slug, titles, [r for r in measured if r["source"] == slug])
@@ -218,7 +218,7 @@ def _findings(measured: Records) -> str:
             links = f"<details><summary>{len(rows)} rows</summary>{links}</details>"
         items.append(f"<li><p>{_prose(reason)}</p><p class='rows'>{links}</p></li>")
     return f"""<section aria-labelledby="findings"><h2 id="findings">Known findings</h2>
-<p>Rows in which the measurement is expected not to agree with a prediction or a printed number, with the reason that was
+<p>Rows in which the measurement is expected not to agree with a prediction or a printed number, with the reason
 entered before the run.</p><ul class="findings">{"".join(items)}</ul></section>"""
 
 

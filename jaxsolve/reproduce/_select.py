@@ -41,9 +41,10 @@ def _matches(claim_id: str, pattern: str) -> bool:
 def _no_match(claims: Sequence[Claim], pattern: str) -> str:
     ids = [claim.id for claim in claims]
     above = {"/".join(claim_id.split("/")[:depth]) for claim_id in ids for depth in (1, 2)}
-    theories = {name.split("/")[1]: name for name in above if "/" in name}
+    theories = {name.split("/")[1] for name in above if "/" in name}
     close = difflib.get_close_matches(pattern, [*ids, *above], n=5, cutoff=0.6)
-    close += [theories[name] for name in difflib.get_close_matches(pattern, theories, n=3, cutoff=0.6)]
+    likely = difflib.get_close_matches(pattern, theories, n=3, cutoff=0.6)
+    close += [name for name in sorted(above) if name.split("/")[-1] in likely]
     close += [name for name in sorted(above) if pattern.strip("*/") and pattern.strip("*/") in name]
     offer = f" Close matches: {', '.join(dict.fromkeys(close))}." if close else " 'jaxsolve list' shows all ids."
     return f"No claim matches {pattern!r}.{offer}"

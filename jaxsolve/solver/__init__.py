@@ -2,5 +2,6 @@
 
 from ._adjoint import adjoint_gradient
 from ._rollout import rollout, training_loss, trajectory
+from ._tangent import rollout_kernel
 
-__all__ = ["adjoint_gradient", "rollout", "training_loss", "trajectory"]
+__all__ = ["adjoint_gradient", "rollout", "rollout_kernel", "training_loss", "trajectory"]

@@ -13,7 +13,8 @@ from jaxsolve.evidence import Kind, Result
 
 CHECKLIST = json.loads((Path(__file__).parents[1] / "checklist_ids.json").read_text())
 NUMBERS = {entry["id"]: entry["printed"] for entry in CHECKLIST if "printed" in entry}
-ROWS = [row for row in ledger() if not row.id.startswith("installed/")]
+DOCUMENTS = {document.slug for document in documents()}
+ROWS = [row for row in ledger() if row.document in DOCUMENTS]
 MEASURED = [row for row in ROWS if row.status is Status.MEASURED]
 
 
@@ -83,7 +84,8 @@ def test_rows_of_one_configuration_share_its_options():
 
 
 def test_no_theory_is_without_rows():
-    assert {row.measured_by for row in MEASURED} == set(theories.names())
+    measured = {row.measured_by for row in ledger() if row.measure is not None}
+    assert measured >= set(theories.names())
 
 
 def minimal(**changes):

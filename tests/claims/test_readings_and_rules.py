@@ -10,6 +10,7 @@ from jaxsolve.claims import (
     KS,
     Above,
     AtMost,
+    CurveError,
     CurveValue,
     Discrepancy,
     InBand,
@@ -21,6 +22,7 @@ from jaxsolve.claims import (
     PValue,
     Quantile,
     Slope,
+    SmallestRatio,
     Within,
     parse_number,
     parse_numbers,
@@ -61,6 +63,10 @@ def test_readings_of_a_law(evaluation):
 
 def test_readings_of_a_curve(evaluation):
     assert CurveValue(20.0)(evaluation, "curve") == (2.0, pytest.approx(2.2))
+    assert SmallestRatio(100.0)(evaluation, "curve") == (100.0, 0.125)
+    curves = Pair(Curve(GRID, jnp.array([[3.0, 4.0], [1.0, 1.0]])), Curve(GRID, jnp.array([[3.0, 5.0], [1.0, 1.0]])))
+    found = CurveError(10.0)(Evaluation(GRID, {"c": curves}, evaluation.verdicts), "c")
+    assert found == (0.0, pytest.approx(1 / np.sqrt(34)))
     assert Discrepancy()(evaluation, "curve") == (0.0, 0.125)
 
 

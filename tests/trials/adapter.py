@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
 NOT_BUILT = {
     "model_kernel": "kernels of any function",
-    "shared_kernel": "tangent kernel of a rollout",
     "e0": "initial erosion",
     "e0_draws": "initial erosion",
     "linear_curve": "curves of a frozen kernel",
@@ -65,6 +64,9 @@ class Adapter:
 
     def rollout(self, P, H, b, z0, L):
         return solver.rollout(*map(jnp.asarray, (P, H, b, z0)), depth=L)
+
+    def shared_kernel(self, P, H, b, z0, L):
+        return solver.rollout_kernel(*map(jnp.asarray, (P, H, b, z0)), depth=L)
 
     def rollout_loss_grad(self, P, H, b, z0, zstar, L):
         loss, gradient = solver.adjoint_gradient(*map(jnp.asarray, (P, H, b, z0, zstar)), depth=L)
