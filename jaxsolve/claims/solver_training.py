@@ -1,8 +1,10 @@
 """Claims of document 000: which curve of a learned solver's training is exact, and which is local."""
 
+from dataclasses import replace
+
 from ._claim import Claim, Document, Measure
-from ._reading import CurveError, Discrepancy, SmallestRatio
-from ._rules import AtMost, Within
+from ._reading import CurveError, Discrepancy, LargestDiscrepancy, SmallestRatio
+from ._rules import AtMost, NoViolations, Within
 
 DOCUMENT = Document(
     slug="solver-training",
@@ -16,6 +18,8 @@ DOCUMENT = Document(
 
 RICHARDSON = Measure(observable="error", reading=Discrepancy())
 ADJOINT = Measure(observable="gradient", reading=Discrepancy())
+RECURSION = Measure(theory="parameter_recursion", observable="parameters", reading=Discrepancy())
+CERTIFICATE = Measure(theory="richardson_certificate", observable="free_linear", reading=LargestDiscrepancy())
 LINEARISED = Measure(observable="loss", reading=Discrepancy())
 SAME_SPECTRUM = Measure(observable="risk", reading=SmallestRatio(100.0))
 
@@ -143,6 +147,10 @@ CLAIMS: tuple[Claim, ...] = (
         measured={
             "richardson_identity/error-power": RICHARDSON,
             "richardson_identity/exact-not-approximate": RICHARDSON,
+            "richardson_identity/violation-rate": replace(CERTIFICATE, rule=NoViolations()),
+            "richardson_identity/risk-below-certificate": CERTIFICATE,
+            "adjoint_gradient/parameter-update": replace(RECURSION, observable="displacement"),
+            "adjoint_gradient/same-updates": RECURSION,
             "adjoint_gradient/preconditioner-gradient": ADJOINT,
             "adjoint_gradient/relative-error": Measure(observable="gradient", reading=Discrepancy(), rule=AtMost()),
             "ntk_curve/residual-curve": LINEARISED,

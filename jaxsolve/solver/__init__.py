@@ -1,7 +1,16 @@
 """The learned solver: a preconditioned Richardson iteration of fixed depth, and its exact gradient."""
 
 from ._adjoint import adjoint_gradient
+from ._pretraining import pretrain, wishart_operators
 from ._rollout import rollout, training_loss, trajectory
 from ._tangent import rollout_kernel
 
-__all__ = ["adjoint_gradient", "rollout", "rollout_kernel", "training_loss", "trajectory"]
+__all__ = [
+    "adjoint_gradient",
+    "pretrain",
+    "rollout",
+    "rollout_kernel",
+    "training_loss",
+    "trajectory",
+    "wishart_operators",
+]
