@@ -2,28 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from ._types import ArrayLike
-
-
-def relative_error(measured: Float[Array, "*shape"], reference: Float[Array, "*shape"]) -> Float[Array, ""]:
-    """Relative error in the Frobenius norm, `‖measured − reference‖ / ‖reference‖`.
-
-    The norm runs over all axes. The result is NaN where either side is not finite, or where both are zero:
-    agreement of two zeros proves nothing.
-
-    >>> float(relative_error(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.5]))) < 0.19
-    True
-    """
-    if measured.shape != reference.shape:
-        raise ValueError(
-            f"relative_error compares arrays of one shape; got {measured.shape} and {reference.shape}. "
-            "Reshape one of them: broadcasting would hide a missing axis."
-        )
-    scale = jnp.maximum(jnp.max(jnp.abs(reference), initial=0.0), jnp.finfo(reference.dtype).tiny)
-    difference = jnp.linalg.norm(((measured - reference) / scale).ravel())
-    return difference / jnp.linalg.norm((reference / scale).ravel())
 
 
 def machine_epsilon(dtype: jax.typing.DTypeLike) -> float:
