@@ -322,13 +322,26 @@ def cite_command(
 
 @app.command("plot")
 def plot_command(
-    claim_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a measured claim.")],
+    claim_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a measured claim, or a name in the gallery.")],
     out: Out = DEFAULT_OUT,
 ) -> None:
-    """Draw the evidence of a claim from the folder of a run into a PNG file."""
-    from . import reproduce as pipeline
-    from .plotting import save_claim_figure
+    """Draw the evidence of a claim from the folder of a run, or a picture of the gallery, into a file.
 
+    The gallery needs no folder: each picture trains what it shows, in seconds. 'jaxsolve plot gallery' lists it.
+    """
+    from . import reproduce as pipeline
+    from .plotting import GALLERY, save_claim_figure, save_gallery_figure
+
+    if claim_id == "gallery":
+        typer.echo("\n".join(GALLERY))
+        return
+    if claim_id in GALLERY:
+        try:
+            paths = save_gallery_figure(claim_id, Path())
+        except OSError as error:
+            _fail(f"Cannot write into this folder: {error.strerror}.")
+        typer.echo(f"Wrote {', '.join(map(os.fspath, paths))}")
+        return
     claim = _one(claim_id)
     if claim.measure is None:
         _fail(f"{claim.id} is not measured ({claim.status.value}); there is nothing to draw.")

@@ -243,6 +243,14 @@ def test_plot(finished, tmp_path, monkeypatch):
     assert picture.name in out
 
 
+def test_plot_a_picture_of_the_gallery(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "phase-portrait" in invoke("plot", "gallery")[0].splitlines()
+    out, _ = invoke("plot", "phase-portrait")
+    assert (tmp_path / "phase-portrait.png").read_bytes().startswith(b"\x89PNG")
+    assert "phase-portrait.png" in out
+
+
 @pytest.fixture
 def plug_ins(tmp_path):
     """An installed package with one working and one broken theory."""

@@ -1,0 +1,267 @@
+"""Figures of small runs that need no folder: each trains what it shows, in seconds."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from .. import theories
+from .._files import atomic_write
+from .._numerics import machine_epsilon
+from .._train import descend
+from ..evidence import Curve, IdentityRule, evaluate
+from ..preconditioners import SoftmaxAttention, position_tokens
+from ..solver import adjoint_gradient, rollout, training_loss
+from ._data import relative_differences
+from ._figure import _STYLE, DOTS_PER_INCH, to_png
+from ._solver import (
+    draw_attention_modes,
+    draw_contraction,
+    draw_gain_spectrum,
+    draw_identity_errors,
+    draw_order_parameters,
+    draw_phase_portrait,
+    draw_plateaus,
+    draw_risk_overlay,
+    save_gain_animation,
+)
+from ._solver_data import (
+    GainSpectrum,
+    attention_modes,
+    gain_spectrum,
+    order_parameter_path,
+    phase_path,
+    risk_overlay,
+)
+
+SEED = 30
+DEPTH = 8
+
+
+class Systems(NamedTuple):
+    """Random linear systems with Wishart operators `S^{1/2} W S^{1/2}`, solutions `N(0, I)`, starts at zero.
+
+    `S` is diagonal with 16 entries from 0.1 to 1, spaced evenly in the logarithm; `W` has 128 degrees of freedom and
+    mean `I`.
+    """
+
+    operators: Float[Array, "tasks size size"]
+    solutions: Float[Array, "tasks size"]
+    initial: Float[Array, "tasks size"]
+
+
+def wishart_systems(tasks: int, *, seed: int) -> Systems:
+    """``tasks`` independent [`Systems`][] of size 16."""
+    generator = np.random.default_rng(seed)
+    scale = np.sqrt(np.logspace(-1, 0, 16))
+    rows = generator.standard_normal((tasks, 128, 16)) * scale
+    operators = np.einsum("tni,tnj->tij", rows, rows) / 128
+    solutions = generator.standard_normal((tasks, 16))
+    return Systems(*(jnp.asarray(array, float) for array in (operators, solutions, np.zeros_like(solutions))))
+
+
+class Trained(NamedTuple):
+    """Preconditioners saved while training a free matrix on [`Systems`][]."""
+
+    steps: Int[np.ndarray, " saved"]
+    preconditioners: Float[np.ndarray, "saved size size"]
+    systems: Systems
+
+
+@cache
+def trained_preconditioner(steps: int = 800) -> Trained:
+    """A free matrix from `P = I`, trained at depth 8 on 128 systems by Adam, saved 40 times."""
+    systems = wishart_systems(128, seed=SEED)
+    gradient = eqx.Partial(
+        adjoint_gradient,
+        operators=systems.operators,
+        right_hand_sides=_sides(systems),
+        initial=systems.initial,
+        solutions=systems.solutions,
+        depth=DEPTH,
+    )
+    optimizer = optax.adam(optax.cosine_decay_schedule(1e-2, steps))
+    run = descend(gradient, jnp.eye(16), optimizer, steps=steps, observe=jnp.asarray, record_every=steps // 40)
+    return Trained(np.asarray(run.recorded_steps), np.asarray(run.records), systems)
+
+
+@cache
+def trained_attention(steps: int = 400) -> tuple[SoftmaxAttention, SoftmaxAttention]:
+    """Softmax attention of two heads before and after training on 64 of the same kind of systems."""
+    systems = wishart_systems(64, seed=SEED)
+    before = SoftmaxAttention.initialise(position_tokens(16), heads=2, key=jax.random.key(SEED))
+    optimizer = optax.adam(optax.cosine_decay_schedule(1e-2, steps))
+    gradient = eqx.Partial(_attention_gradient, systems)
+    run = descend(gradient, before, optimizer, steps=steps, trainable=before.trainable())
+    return before, run.parameters
+
+
+@rc_context(_STYLE)
+def learned_gain() -> Figure:
+    """Gains of a trained free matrix in the modes of the mean operator, and its worst contraction."""
+    data = learned_gain_data()
+    figure, axes = _figure(1, 2, title="Gains of a trained preconditioner against the inverse spectrum")
+    draw_gain_spectrum(axes[0, 0], data)
+    draw_contraction(axes[0, 1], data)
+    return figure
+
+
+def learned_gain_data() -> GainSpectrum:
+    """The data of [`learned_gain`][], also for its animation."""
+    trained = trained_preconditioner()
+    return gain_spectrum(trained.preconditioners, np.asarray(trained.systems.operators), trained.steps)
+
+
+@rc_context(_STYLE)
+def phase_portrait() -> Figure:
+    """The plain update zigzags along the stiff direction, the preconditioned one goes straight."""
+    operator = np.diag([1.0, 0.08])
+    paths = {
+        "P = 1.85 I": phase_path(1.85 * np.eye(2), operator, np.ones(2), depth=30),
+        "P = 0.6 inverse of H": phase_path(0.6 * np.linalg.inv(operator), operator, np.ones(2), depth=30),
+    }
+    figure, axes = _figure(1, 1, title="Paths of the error, eigenvalues 1 and 0.08", size=(6.5, 4.8))
+    draw_phase_portrait(axes[0, 0], paths, operator=operator)
+    return figure
+
+
+@rc_context(_STYLE)
+def attention_mode_maps() -> Figure:
+    """Heads of softmax attention and their preconditioner in eigenmodes, before and after training."""
+    systems = wishart_systems(64, seed=SEED)
+    operators = np.asarray(systems.operators)
+    models = dict(zip(("before", "after"), trained_attention(), strict=True))
+    figure, axes = _figure(2, 3, title="Attention in the eigenvectors of the mean operator", size=(10.5, 7.0))
+    for row, (when, model) in zip(axes, models.items(), strict=True):
+        assert isinstance(model.tokens, jax.Array)
+        heads = np.asarray(model.attention(model.tokens))
+        data = attention_modes(np.concatenate([heads, np.asarray(model.matrix(systems.operators))[None]]), operators)
+        for index, (axis, name) in enumerate(zip(row, ("head 1", "head 2", "preconditioner"), strict=True)):
+            image = draw_attention_modes(axis, data, index, name=f"{name}, {when} training")
+            figure.colorbar(image, ax=axis, shrink=0.85, label="entry")
+    return figure
+
+
+@rc_context(_STYLE)
+def certified_risk() -> Figure:
+    """Risk of a trained decoder on new systems under three bounds."""
+    held_out = wishart_systems(128, seed=SEED + 1)
+    data = risk_overlay(
+        trained_preconditioner().preconditioners[-1],
+        held_out.operators,
+        held_out.solutions,
+        held_out.initial,
+        depth=DEPTH,
+    )
+    figure, axes = _figure(1, 2, title="Risk on 128 held-out systems, and certificates known before the run")
+    draw_risk_overlay(axes[0, 0], axes[0, 1], data)
+    return figure
+
+
+@rc_context(_STYLE)
+def order_parameter_paths() -> Figure:
+    """Order parameters of a preconditioner in training."""
+    trained = trained_preconditioner()
+    data = order_parameter_path(trained.preconditioners, trained.systems.operators, jnp.eye(16), trained.steps)
+    figure, axes = _figure(1, 1, title="Order parameters during training, S = I", size=(6.5, 4.2))
+    draw_order_parameters(axes[0, 0], data)
+    return figure
+
+
+@rc_context(_STYLE)
+def identity_errors() -> Figure:
+    """Two identities over depth: the error power of the decoder, and the linear transformer as a decoder."""
+    errors = {}
+    for label, name, observable in (
+        ("error = power of I − PH, times the first", "richardson_identity", "error"),
+        ("linear transformer = iteration", "linear_transformer_richardson", "output"),
+    ):
+        theory = theories.load(name)
+        assert isinstance(theory.rule, IdentityRule)
+        pair = evaluate(theory.quick(), key=jax.random.key(0)).pairs[observable]
+        assert isinstance(pair.predicted, Curve)
+        difference = relative_differences(pair, relative_to=theory.rule.relative_to)
+        errors[label] = np.asarray(pair.predicted.grid), difference
+    figure, axes = _figure(1, 1, title="Identities hold to rounding at every depth", size=(6.5, 4.2))
+    draw_identity_errors(axes[0, 0], errors, epsilon=machine_epsilon(jnp.zeros(()).dtype))
+    return figure
+
+
+@rc_context(_STYLE)
+def attention_plateaus() -> Figure:
+    """Training of rank-one attention rests on one plateau per direction."""
+    theory = theories.load("attention_plateaus").quick()
+    gain = theories.load("attention_gain").quick()
+    trained = theory.simulate(theory.grid(), key=jax.random.key(0))["loss"]
+    predicted = gain.predict(gain.grid())["loss"]
+    assert isinstance(trained, Curve)
+    assert isinstance(predicted, Curve)
+    figure, axes = _figure(1, 1, title="Linear attention learns one direction after the other", size=(6.5, 4.2))
+    draw_plateaus(axes[0, 0], np.asarray(trained.grid), 2 * np.asarray(trained.value)[0], np.asarray(predicted.value))
+    return figure
+
+
+GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
+    {
+        "attention-modes": attention_mode_maps,
+        "attention-plateaus": attention_plateaus,
+        "certified-risk": certified_risk,
+        "identity-errors": identity_errors,
+        "learned-gain": learned_gain,
+        "order-parameters": order_parameter_paths,
+        "phase-portrait": phase_portrait,
+    }
+)
+"""Figures by name, in alphabetical order; each function takes nothing and makes its own small run."""
+
+
+def save_gallery_figure(name: str, directory: Path) -> tuple[Path, ...]:
+    """Make a picture of the gallery and write it to ``directory``; ``learned-gain`` comes with its animation.
+
+    Returns
+    -------
+    tuple[Path, ...]
+        The files written: ``<name>.png``, and ``<name>.gif`` where there is an animation.
+
+    Raises
+    ------
+    OSError
+        Where a file cannot be written.
+    """
+    picture = directory / f"{name}.png"
+    atomic_write(picture, to_png(GALLERY[name]()))
+    if name != "learned-gain":
+        return (picture,)
+    animation = directory / f"{name}.gif"
+    save_gain_animation(animation, learned_gain_data())
+    return picture, animation
+
+
+def _sides(systems: Systems) -> Float[Array, "tasks size"]:
+    return jnp.einsum("tij,tj->ti", systems.operators, systems.solutions, precision="highest")
+
+
+def _attention_gradient(systems: Systems, model: SoftmaxAttention):
+    def loss(model):
+        matrix = model.matrix(systems.operators)
+        final = rollout(matrix, systems.operators, _sides(systems), systems.initial, depth=DEPTH)
+        return training_loss(final, systems.solutions)
+
+    return eqx.filter_value_and_grad(loss)(model)
+
+
+def _figure(rows: int, columns: int, *, title: str, size: tuple[float, float] = (10.5, 4.2)):
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH, layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    figure.suptitle(title, fontweight="bold", x=0.01, horizontalalignment="left")
+    return figure, axes
