@@ -3,11 +3,13 @@
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._types import Scalar
+from ._methods import checked_method
+from ._rollout import rollout, training_loss
 from ._shapes import check_systems, checked_depth
+from ._systems import Systems
 
 
 def adjoint_gradient(
@@ -18,6 +20,7 @@ def adjoint_gradient(
     solutions: Float[Array, "tasks size"],
     *,
     depth: int,
+    method: str = "auto",
 ) -> tuple[Scalar, Float[Array, "size size"] | Float[Array, "tasks size size"]]:
     """Training loss of a rollout and its gradient with respect to the preconditioner.
 
@@ -28,8 +31,8 @@ def adjoint_gradient(
         λ_l    = λ_{l+1} − Hᵀ Pᵀ λ_{l+1},
         grad_P = Σ_i Σ_{l=0}^{L−1} λ_{i,l+1} r_{i,l}ᵀ,
 
-    for any `H` and `P`, symmetric or not. The residuals of all steps are kept (`L N K` numbers). The gradient with
-    respect to parameters of `P` follows by pulling ``grad_P`` back through them.
+    for any `H` and `P`, symmetric or not. The gradient with respect to parameters of `P` follows by pulling ``grad_P``
+    back through them.
 
     Parameters
     ----------
@@ -41,6 +44,8 @@ def adjoint_gradient(
         `z_0` and `z*`.
     depth
         `L`, static; at depth 0 the gradient is zero.
+    method
+        How loss and sums are computed, a name that [`rollout`][] explains, static.
 
     Returns
     -------
@@ -52,8 +57,8 @@ def adjoint_gradient(
     Raises
     ------
     ValueError
-        For a depth that is negative or not an integer, shapes that do not fit, and dtypes that are not one floating
-        dtype.
+        For a depth that is negative or not an integer, shapes that do not fit, dtypes that are not one floating dtype,
+        and a method that does not exist.
 
     >>> import jax.numpy as jnp
     >>> one = jnp.ones((1, 1))
@@ -62,26 +67,16 @@ def adjoint_gradient(
     (0.125, [[-0.5]])
     """
     check_systems(preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial, solutions=solutions)
-    return _adjoint_gradient(preconditioner, operators, right_hand_sides, initial, solutions, checked_depth(depth))
+    depth = checked_depth(depth)
+    systems = Systems(preconditioner, operators, right_hand_sides, initial)
+    return _loss_and_gradient(systems, solutions, depth, checked_method(method, systems, depth))
 
 
-@partial(jax.jit, static_argnums=5)
-def _adjoint_gradient(preconditioner, operators, right_hand_sides, initial, solutions, depth):
-    axes = "ij" if preconditioner.ndim == 2 else "tij"
-    product = partial(jnp.einsum, precision="highest")
+@partial(jax.jit, static_argnums=(2, 3))
+def _loss_and_gradient(systems, solutions, depth, method):
+    def last(preconditioner):
+        return rollout(preconditioner, *systems[1:], depth=depth, method=method)
 
-    def forward(state, _):
-        residual = right_hand_sides - product("tij,tj->ti", operators, state)
-        return state + product(f"{axes},tj->ti", preconditioner, residual), residual
-
-    def backward(carry, residual):
-        adjoint, gradient = carry
-        gradient = gradient + product(f"ti,tj->{axes}", adjoint, residual)
-        pulled_back = product(f"{axes},ti->tj", preconditioner, adjoint)
-        return (adjoint - product("tij,ti->tj", operators, pulled_back), gradient), None
-
-    final, residuals = jax.lax.scan(forward, initial, length=depth)
-    error = final - solutions
-    start = (error / error.size, jnp.zeros_like(preconditioner))
-    (_, gradient), _ = jax.lax.scan(backward, start, residuals, reverse=True)
-    return jnp.sum(error**2) / (2 * error.size), gradient
+    final, pull_back = jax.vjp(last, systems.preconditioner)
+    (gradient,) = pull_back((final - solutions) / final.size)
+    return training_loss(final, solutions), gradient

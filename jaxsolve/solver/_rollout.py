@@ -1,13 +1,18 @@
 """The decoder: a preconditioned Richardson iteration of fixed depth."""
 
 from functools import partial
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._types import Scalar
+from . import _scan
+from ._methods import ADJOINTS, checked_method
 from ._shapes import check_systems, checked_depth
+from ._systems import NOTHING, Systems
 
 
 def rollout(
@@ -17,6 +22,7 @@ def rollout(
     initial: Float[Array, "tasks size"],
     *,
     depth: int,
+    method: str = "auto",
 ) -> Float[Array, "tasks size"]:
     """The last iterate `z_L` of the preconditioned Richardson iteration
 
@@ -25,6 +31,29 @@ def rollout(
     Its error obeys `z_L − z* = (I − P H)^L (z_0 − z*)` for any `H` and `P`, symmetric or not. In single precision the
     products are taken in full single precision on every device, because the residual is a difference of nearly equal
     numbers.
+
+    Reverse mode follows the exact adjoint: from the cotangent `λ_L` of the result,
+
+        λ_l = λ_{l+1} − Hᵀ μ_l,   μ_l = Pᵀ λ_{l+1},
+        grad_P = Σ λ_{l+1} r_lᵀ,  grad_H = −Σ μ_l z_lᵀ,  grad_b = Σ μ_l,  grad_{z_0} = λ_0,
+
+    with residuals `r_l = b − H z_l` and sums over the steps `l < L`; for a shared `P` the sum runs over the tasks too.
+    Only what is asked for is computed. The methods differ in cost, in what they keep for the way back, and by rounding
+    errors, which in the last three are in proportion to the depth:
+
+    - ``"auto"``: what [`choose_method`][] says for these shapes.
+    - ``"scan"``: the steps as written, differentiated by JAX in any mode and to any order. Keeps `N K L` numbers.
+    - ``"accumulate"``: the steps as written, and the recursion above. Keeps `N K L`.
+    - ``"checkpoint"``: the same in segments, each of which runs twice. Keeps about `N K √L`.
+    - ``"blocked"``: the matrices `I − H P` and `I − P H`, formed for a few tasks at a time, and one product per step.
+      Keeps `N K L` up to depth 128, and at most `N K² + N K L / 64` beyond.
+    - ``"panels"``: the same with eight steps per product. Keeps at most `N K² + N K L / 15`.
+    - ``"doubling"``: the sums over `L` steps from those over `L / 2`. Keeps nothing.
+
+    All but ``"scan"`` refuse forward mode, and with it ``jax.jvp``, ``jax.jacfwd`` and ``jax.hessian``. No method
+    recovers earlier states from the last one, because `e_l = (I − P H)^{−1} e_{l+1}` magnifies rounding errors by as
+    much as the iteration reduces the error. Where `I − P H` has a mode that grows until powers overflow, ``"panels"``
+    and ``"doubling"`` give infinities or NaN even if the start does not contain that mode.
 
     Parameters
     ----------
@@ -35,20 +64,25 @@ def rollout(
     initial
         `z_0`.
     depth
-        `L`, static; at depth 0 the result is ``initial``.
+        `L`, static; at depth 0 the result is ``initial``, and the gradient of ``initial`` alone is not zero.
+    method
+        One of the above, static.
 
     Raises
     ------
     ValueError
-        For a depth that is negative or not an integer, shapes that do not fit, and dtypes that are not one floating
-        dtype.
+        For a depth that is negative or not an integer, shapes that do not fit, dtypes that are not one floating dtype,
+        and a method that does not exist.
 
     >>> import jax.numpy as jnp
     >>> rollout(jnp.eye(1), 0.5 * jnp.ones((1, 1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 1)), depth=2).tolist()
     [[1.5]]
     """
     check_systems(preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial)
-    return _iterate(preconditioner, operators, right_hand_sides, initial, checked_depth(depth))
+    depth = checked_depth(depth)
+    systems = Systems(preconditioner, operators, right_hand_sides, initial)
+    method = checked_method(method, systems, depth)
+    return _rolled(systems, depth, method) if depth and initial.size else initial
 
 
 def trajectory(
@@ -59,9 +93,12 @@ def trajectory(
     *,
     depth: int,
 ) -> Float[Array, "iterates tasks size"]:
-    """All `L + 1` iterates `z_0, ..., z_L` of [`rollout`][], which describes the parameters and what is raised."""
+    """All `L + 1` iterates `z_0, ..., z_L` of [`rollout`][], which describes the parameters and what is raised.
+
+    The steps are run as they are written, and differentiated by JAX in any mode.
+    """
     check_systems(preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial)
-    return _iterates(preconditioner, operators, right_hand_sides, initial, checked_depth(depth))
+    return _iterates(Systems(preconditioner, operators, right_hand_sides, initial), checked_depth(depth))
 
 
 def training_loss(final: Float[Array, "tasks size"], solutions: Float[Array, "tasks size"]) -> Scalar:
@@ -84,21 +121,34 @@ def training_loss(final: Float[Array, "tasks size"], solutions: Float[Array, "ta
     return jnp.mean((final - solutions) ** 2) / 2
 
 
-def _step(preconditioner, operators, right_hand_sides, state):
-    axes = "ij" if preconditioner.ndim == 2 else "tij"
-    residual = right_hand_sides - jnp.einsum("tij,tj->ti", operators, state, precision="highest")
-    return state + jnp.einsum(f"{axes},tj->ti", preconditioner, residual, precision="highest")
+@partial(jax.jit, static_argnums=(1, 2))
+def _rolled(systems, depth, method):
+    return _scan.final(systems, depth) if method == "scan" else _with_adjoint(systems, depth, method)
 
 
-@partial(jax.jit, static_argnums=4)
-def _iterate(preconditioner, operators, right_hand_sides, initial, depth):
-    step = partial(_step, preconditioner, operators, right_hand_sides)
-    final, _ = jax.lax.scan(lambda state, _: (step(state), None), initial, length=depth)
-    return final
+_iterates = jax.jit(_scan.iterates, static_argnums=1)
 
 
-@partial(jax.jit, static_argnums=4)
-def _iterates(preconditioner, operators, right_hand_sides, initial, depth):
-    step = partial(_step, preconditioner, operators, right_hand_sides)
-    final, before = jax.lax.scan(lambda state, _: (step(state), state), initial, length=depth)
-    return jnp.concatenate([before, final[None]])
+class _Kept(eqx.Module):
+    systems: Systems
+    saved: Any
+    needed: Systems = eqx.field(static=True)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _with_adjoint(systems, depth, method):
+    return ADJOINTS[method].forward(systems, depth, NOTHING)[0]
+
+
+def _forward(systems, depth, method):
+    needed = Systems(*(array.perturbed for array in systems))
+    systems = Systems(*(array.value for array in systems))
+    final, saved = ADJOINTS[method].forward(systems, depth, needed)
+    return final, _Kept(systems, saved, needed)
+
+
+def _backward(depth, method, kept, cotangent):
+    return (ADJOINTS[method].backward(kept.systems, kept.saved, cotangent, depth, kept.needed),)
+
+
+_with_adjoint.defvjp(_forward, _backward, symbolic_zeros=True)

@@ -23,9 +23,35 @@ def checked_depth(depth: Any) -> int:
 
 def check_systems(preconditioner: jax.Array, operators: jax.Array, **vectors: jax.Array) -> None:
     """Refuse arrays that are not a batch of square systems in one floating dtype, with one vector per task."""
-    shapes = {"preconditioner": preconditioner.shape, "operators": operators.shape}
-    shapes |= {name: vector.shape for name, vector in vectors.items()}
-    found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    found = _shapes(preconditioner=preconditioner, operators=operators, **vectors)
+    _check_matrices(preconditioner, operators, found)
+    tasks, size, _ = operators.shape
+    if any(vector.shape != (tasks, size) for vector in vectors.values()):
+        raise ValueError(
+            f"{tasks} tasks of size {size} take vectors of shape {(tasks, size)}, one row per task; got {found}. "
+            "Map over further right-hand sides of one task with jax.vmap."
+        )
+    _check_dtypes(preconditioner, operators, *vectors.values())
+
+
+def check_population(preconditioner: jax.Array, operators: jax.Array, second_moment: jax.Array) -> None:
+    """Refuse arrays that are not a batch of square matrices in one floating dtype and one second moment for all."""
+    found = _shapes(preconditioner=preconditioner, operators=operators, second_moment=second_moment)
+    _check_matrices(preconditioner, operators, found)
+    tasks, size, _ = operators.shape
+    if second_moment.shape != (size, size) or not tasks:
+        raise ValueError(
+            f"A population has at least one task, and one second moment of shape {(size, size)} for all of them; got "
+            f"{found}."
+        )
+    _check_dtypes(preconditioner, operators, second_moment)
+
+
+def _shapes(**arrays):
+    return ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+
+
+def _check_matrices(preconditioner, operators, found):
     if operators.ndim != 3 or operators.shape[1] != operators.shape[2]:
         raise ValueError(
             f"operators have shape (tasks, size, size); got {found}. Put a task axis in front of one matrix."
@@ -36,13 +62,11 @@ def check_systems(preconditioner: jax.Array, operators: jax.Array, **vectors: ja
             f"A preconditioner for {tasks} tasks of size {size} has shape {(size, size)}, shared, or "
             f"{(tasks, size, size)}; got {found}."
         )
-    if any(vector.shape != (tasks, size) for vector in vectors.values()):
-        raise ValueError(
-            f"{tasks} tasks of size {size} take vectors of shape {(tasks, size)}, one row per task; got {found}. "
-            "Map over further right-hand sides of one task with jax.vmap."
-        )
-    dtypes = {array.dtype for array in (preconditioner, operators, *vectors.values())}
-    if len(dtypes) != 1 or not jnp.issubdtype(operators.dtype, jnp.floating):
+
+
+def _check_dtypes(*arrays):
+    dtypes = {array.dtype for array in arrays}
+    if len(dtypes) != 1 or not jnp.issubdtype(arrays[0].dtype, jnp.floating):
         raise ValueError(
             f"All arrays share one floating dtype; got {', '.join(sorted(map(str, dtypes)))}. "
             "Cast them to float32 or float64."

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -23,8 +24,8 @@ class AdjointGradient(AbstractTheory):
     """`grad_P = Σ_i Σ_l λ_{i,l+1} r_{i,l}ᵀ` is the gradient of the training loss, at any depth.
 
     The loss is `1/(2 N K) Σ_i ‖z_{i,L} − z*_i‖²` over `N` tasks of size `K`, and the adjoints obey
-    `λ_L = (z_L − z*) / (N K)` and `λ_l = λ_{l+1} − Hᵀ Pᵀ λ_{l+1}`. The measurement differentiates the rollout
-    automatically.
+    `λ_L = (z_L − z*) / (N K)` and `λ_l = λ_{l+1} − Hᵀ Pᵀ λ_{l+1}`. The measurement differentiates the steps of
+    the rollout automatically, which uses none of the library's own derivatives.
 
     The operators are diffusion problems on the airfoil mesh with independent log-normal coefficients,
     `log a ~ N(0, sigma²)`, each row divided by its diagonal entry: `H_i = D_i^{−1} A_i` is not symmetric, nor is the
@@ -46,7 +47,7 @@ class AdjointGradient(AbstractTheory):
     solutions: Float[Array, "tasks size"]
     initial: Float[Array, "tasks size"]
     depths: tuple[int, ...] = eqx.field(static=True)
-    recursion: Callable = eqx.field(static=True, default=adjoint_gradient)
+    recursion: Callable = eqx.field(static=True, default=partial(adjoint_gradient, method="accumulate"))
     replicates: int = eqx.field(static=True, default=1)
 
     kind: ClassVar[Kind] = Kind.IDENTITY
@@ -122,7 +123,7 @@ class AdjointGradient(AbstractTheory):
         right_hand_sides = self._right_hand_sides()
 
         def loss(preconditioner, depth):
-            final = rollout(preconditioner, self.operators, right_hand_sides, self.initial, depth=depth)
+            final = rollout(preconditioner, self.operators, right_hand_sides, self.initial, depth=depth, method="scan")
             return training_loss(final, self.solutions)
 
         gradients = [jax.grad(loss)(self.preconditioner, depth) for depth in self.depths]

@@ -48,7 +48,7 @@ def test_it_pushes_the_gradient_of_the_loss_forward():
     *arguments, solutions = systems(4, 5)
     error = rollout(*arguments, depth=5) - solutions
     _, gradient = adjoint_gradient(*arguments, solutions, depth=5)
-    _, moved = jax.jvp(lambda free: rollout(free, *arguments[1:], depth=5), (arguments[0],), (gradient,))
+    _, moved = jax.jvp(lambda free: rollout(free, *arguments[1:], depth=5, method="scan"), (arguments[0],), (gradient,))
     predicted = rollout_kernel(*arguments, depth=5) @ error.ravel() / error.size
     np.testing.assert_allclose(moved.ravel(), predicted, rtol=0, atol=1e-13 * np.abs(predicted).max())
 
