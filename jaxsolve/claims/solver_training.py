@@ -21,6 +21,9 @@ ADJOINT = Measure(observable="gradient", reading=Discrepancy())
 RECURSION = Measure(theory="parameter_recursion", observable="parameters", reading=Discrepancy())
 CERTIFICATE = Measure(theory="richardson_certificate", observable="free_linear", reading=LargestDiscrepancy())
 LINEARISED = Measure(observable="loss", reading=Discrepancy())
+MIXED_TRACE = Measure(theory="mixed_traces", observable="trace", reading=SmallestRatio(5.0))
+GAIN = Measure(observable="gain_error", reading=Discrepancy())
+PORTRAIT = Measure(observable="near_inverse", reading=LargestDiscrepancy())
 SAME_SPECTRUM = Measure(observable="risk", reading=SmallestRatio(100.0))
 
 CLAIMS: tuple[Claim, ...] = (
@@ -44,6 +47,8 @@ CLAIMS: tuple[Claim, ...] = (
             solution has nearly no detour.
         8  bound  phase_portrait/learned-decoder-path
             In eigenvector coordinates a trained decoder takes the nearly straight path of a preconditioned update.
+            ! reconstructed_setting: True of a matrix trained through one layer. Trained through two or more it
+            need not come near the inverse, and its paths bend.
         9  bound  attention_modes/structure-grows
             Attention matrices written in eigenmodes are more structured after training than before it.
         10  null_model  attention_modes/diagnostic-only
@@ -161,6 +166,18 @@ CLAIMS: tuple[Claim, ...] = (
             "ntk_curve/local-run-predicted": LINEARISED,
             "overlap_closure/same-spectrum-different-risk": SAME_SPECTRUM,
             "overlap_closure/richer-order-parameters": SAME_SPECTRUM,
+            "adjoint_gradient/no-scalar-law": replace(SAME_SPECTRUM, theory="overlap_closure"),
+            "overlap_closure/high-dimensional-state": MIXED_TRACE,
+            "overlap_closure/trace-p-h": MIXED_TRACE,
+            "overlap_closure/trace-p-h-p-h": replace(MIXED_TRACE, observable="trace_of_square"),
+            "overlap_closure/trace-p-h-s-h-p": replace(MIXED_TRACE, observable="residual_energy"),
+            "learned_preconditioner/gain-toward-inverse-spectrum": GAIN,
+            "learned_preconditioner/worst-contraction-falls": replace(GAIN, observable="contraction"),
+            "learned_preconditioner/benefit-of-pretraining": replace(GAIN, observable="unseen_risk"),
+            "phase_portrait/zigzag-against-straight": PORTRAIT,
+            "phase_portrait/learned-decoder-path": replace(PORTRAIT, observable="learned", reading=Discrepancy()),
+            "attention_modes/structure-grows": Measure(observable="off_diagonal", reading=Discrepancy()),
+            "attention_modes/query-key-alignment": Measure(observable="correction", reading=Discrepancy()),
             "adjoint_gradient/all-layers": ADJOINT,
             "adjoint_gradient/terminal-adjoint": ADJOINT,
             "adjoint_gradient/backward-recursion": ADJOINT,

@@ -4,12 +4,13 @@ from ._adjoint import adjoint_gradient
 from ._methods import METHODS, choose_method
 from ._population import population_gradient, population_loss
 from ._pretraining import pretrain, wishart_operators
-from ._rollout import rollout, training_loss, trajectory
+from ._rollout import apply_operators, rollout, training_loss, trajectory
 from ._tangent import rollout_kernel
 
 __all__ = [
     "METHODS",
     "adjoint_gradient",
+    "apply_operators",
     "choose_method",
     "population_gradient",
     "population_loss",

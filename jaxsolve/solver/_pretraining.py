@@ -1,8 +1,10 @@
 """Training of a preconditioner on a family of systems."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .._train import Descent, descend
 from .._types import ArrayLike
@@ -20,6 +22,8 @@ def pretrain(
     depth: int,
     optimizer: optax.GradientTransformation,
     steps: int,
+    observe: Callable[[PyTree], PyTree] | None = None,
+    record_every: int = 1,
     throw: bool = True,
 ) -> Descent:
     """Train the parameters of a preconditioner on the loss of a whole rollout, all tasks at every step.
@@ -39,6 +43,8 @@ def pretrain(
         Of Optax.
     steps
         Number of steps.
+    observe, record_every
+        What is recorded of the preconditioner, and every how many steps; nothing by default.
     throw
         Whether to raise for a loss that is not finite.
 
@@ -68,7 +74,16 @@ def pretrain(
         solutions=solutions,
         depth=depth,
     )
-    return descend(loss, preconditioner, optimizer, steps=steps, trainable=preconditioner.trainable(), throw=throw)
+    return descend(
+        loss,
+        preconditioner,
+        optimizer,
+        steps=steps,
+        observe=observe,
+        record_every=record_every,
+        trainable=preconditioner.trainable(),
+        throw=throw,
+    )
 
 
 def wishart_operators(

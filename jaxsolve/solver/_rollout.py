@@ -12,7 +12,7 @@ from .._types import Scalar
 from . import _scan
 from ._methods import ADJOINTS, checked_method
 from ._shapes import check_systems, checked_depth
-from ._systems import NOTHING, Systems
+from ._systems import NOTHING, Systems, product
 
 
 def rollout(
@@ -99,6 +99,28 @@ def trajectory(
     """
     check_systems(preconditioner, operators, right_hand_sides=right_hand_sides, initial=initial)
     return _iterates(Systems(preconditioner, operators, right_hand_sides, initial), checked_depth(depth))
+
+
+def apply_operators(
+    operators: Float[Array, "tasks size size"], states: Float[Array, "tasks size"]
+) -> Float[Array, "tasks size"]:
+    """`H_i z_i` for every task, in full precision: right-hand sides from solutions.
+
+    Raises
+    ------
+    ValueError
+        Where the shapes do not fit.
+
+    >>> import jax.numpy as jnp
+    >>> apply_operators(2 * jnp.eye(2)[None], jnp.ones((1, 2))).tolist()
+    [[2.0, 2.0]]
+    """
+    if operators.ndim != 3 or operators.shape[1] != operators.shape[2] or states.shape != operators.shape[:2]:
+        raise ValueError(
+            f"apply_operators takes operators (tasks, size, size) and states (tasks, size); got {operators.shape} and "
+            f"{states.shape}."
+        )
+    return product("tij,tj->ti", operators, states)
 
 
 def training_loss(final: Float[Array, "tasks size"], solutions: Float[Array, "tasks size"]) -> Scalar:

@@ -16,7 +16,7 @@ from .._types import Key
 from ..certificates import depth_risk
 from ..evidence import AbstractTheory, Curve, Kind, PopulationRule
 from ..preconditioners import FreeLinear
-from ..solver import pretrain, trajectory, wishart_operators
+from ..solver import apply_operators, pretrain, trajectory, wishart_operators
 
 INSTANCE_SEED = 24
 
@@ -106,7 +106,7 @@ class DecoderRisk(AbstractTheory):
             preconditioner = pretrain(
                 preconditioner,
                 operators[:tasks],
-                _right_hand_sides(operators[:tasks], solutions),
+                apply_operators(operators[:tasks], solutions),
                 jnp.zeros_like(solutions),
                 solutions,
                 depth=depth,
@@ -152,7 +152,7 @@ class DecoderRisk(AbstractTheory):
         tasks, size = self.operators.shape[:2]
         # Drawn flat: several axes under vmap take three times as long to compile.
         solutions = jax.random.normal(key, (tasks * size,), self.dtype).reshape(tasks, size)
-        right_hand_sides = _right_hand_sides(self.operators, solutions)
+        right_hand_sides = apply_operators(self.operators, solutions)
         initial = jnp.zeros_like(solutions)
         iterates = trajectory(self.preconditioner, self.operators, right_hand_sides, initial, depth=self.depth)
         return {"risk": Curve(grid, _at(grid, depth_risk(iterates, solutions)))}
@@ -160,10 +160,6 @@ class DecoderRisk(AbstractTheory):
     def counterfeit(self) -> "DecoderRisk":
         """Squared eigenvalues in place of the squared norm."""
         return dataclasses.replace(self, energy=_squared_eigenvalues)
-
-
-def _right_hand_sides(operators, solutions):
-    return jnp.einsum("tij,tj->ti", operators, solutions, precision="highest")
 
 
 def _at(grid, values):

@@ -17,7 +17,7 @@ from ..certificates import EmpiricalBernstein as Certificate
 from ..certificates import empirical_bernstein
 from ..evidence import AbstractTheory, BoundRule, Curve, Kind
 from ..preconditioners import FreeLinear
-from ..solver import pretrain, rollout, wishart_operators
+from ..solver import apply_operators, pretrain, rollout, wishart_operators
 
 INSTANCE_SEED = 24
 
@@ -57,7 +57,7 @@ class DecoderLosses(eqx.Module):
         self, operators: Float[Array, "tasks size size"], solutions: Float[Array, "tasks size"]
     ) -> Float[Array, " tasks"]:
         """Of given tasks."""
-        initial, right_hand_sides = jnp.zeros_like(solutions), _right_hand_sides(operators, solutions)
+        initial, right_hand_sides = jnp.zeros_like(solutions), apply_operators(operators, solutions)
         final = rollout(self.preconditioner, operators, right_hand_sides, initial, depth=self.depth)
         return jnp.mean((final - solutions) ** 2, axis=1)
 
@@ -224,16 +224,12 @@ class EmpiricalBernstein(AbstractTheory):
         return dataclasses.replace(self, bound=_without_last_term)
 
 
-def _right_hand_sides(operators, solutions):
-    return jnp.einsum("tij,tj->ti", operators, solutions, precision="highest")
-
-
 def _trained(operators, solutions, depth, steps):
     """A free matrix trained by Adam, with a learning rate that falls from 1e-2 to zero along a cosine."""
     run = pretrain(
         FreeLinear(np.eye(operators.shape[1], dtype=operators.dtype)),
         operators,
-        _right_hand_sides(operators, solutions),
+        apply_operators(operators, solutions),
         jnp.zeros_like(solutions),
         solutions,
         depth=depth,

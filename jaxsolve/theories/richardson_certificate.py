@@ -22,7 +22,7 @@ from ..preconditioners import (
     SoftmaxAttention,
     position_tokens,
 )
-from ..solver import pretrain, trajectory, wishart_operators
+from ..solver import apply_operators, pretrain, trajectory, wishart_operators
 
 INSTANCE_SEED = 24
 
@@ -130,7 +130,7 @@ class RichardsonCertificate(AbstractTheory):
                 preconditioner = pretrain(
                     preconditioner,
                     operators[:tasks],
-                    _right_hand_sides(operators[:tasks], solutions[:tasks]),
+                    apply_operators(operators[:tasks], solutions[:tasks]),
                     jnp.zeros_like(solutions[:tasks]),
                     solutions[:tasks],
                     depth=depth,
@@ -172,7 +172,7 @@ class RichardsonCertificate(AbstractTheory):
     def sample(self, grid: Float[Array, " points"], *, key: Key) -> dict[str, Curve]:
         """Norms of the iterates minus the solution."""
         del key
-        right_hand_sides = _right_hand_sides(self.operators, self.solutions)
+        right_hand_sides = apply_operators(self.operators, self.solutions)
 
         def errors(preconditioner):
             initial = jnp.zeros_like(self.solutions)
@@ -186,10 +186,6 @@ class RichardsonCertificate(AbstractTheory):
     def counterfeit(self) -> "RichardsonCertificate":
         """The spectral radius of `I − P H` in place of its norm."""
         return dataclasses.replace(self, rate=_spectral_radius)
-
-
-def _right_hand_sides(operators, solutions):
-    return jnp.einsum("tij,tj->ti", operators, solutions, precision="highest")
 
 
 def _starts(size, disturbance, random, dtype) -> tuple[AbstractPreconditioner, ...]:
