@@ -2,7 +2,7 @@
 
 from ._activations import AbstractActivation, Gelu, Identity, Relu, Tanh
 from ._alignment import SquaredCosineLaw, alignment
-from ._network import MLP, ForwardPass, weight_variances
+from ._network import MLP, ForwardPass, TangentFactor, weight_variances
 from ._rules import (
     AbstractBackwardRule,
     AbstractSequentialRule,
@@ -24,6 +24,7 @@ __all__ = [
     "Identity",
     "Relu",
     "SquaredCosineLaw",
+    "TangentFactor",
     "Tanh",
     "alignment",
     "weight_variances",

@@ -64,6 +64,24 @@ class ForwardPass(eqx.Module):
     outputs: Float[Array, "examples outputs"]
 
 
+class TangentFactor(eqx.Module):
+    """What one layer contributes to tangent kernels, as factors of its per-example gradients.
+
+    The contribution to a kernel between examples `n` and `m` and outputs `c` and `c'` is
+    `⟨hidden(n), hidden(m)⟩ ⟨errors(n, c), errors'(m, c')⟩`, where the second ``errors`` may come from another rule.
+
+    Attributes
+    ----------
+    hidden
+        `(N, features)`, or ``None`` for a first factor of one: then ``errors`` are whole per-example gradients.
+    errors
+        `(N, n_L, units)`, or ``None`` for the output layer, whose second factor is 1 for `c = c'` and else 0.
+    """
+
+    hidden: Float[Array, "examples features"] | None
+    errors: Float[Array, "examples outputs units"] | None
+
+
 class MLP(eqx.Module):
     """A multilayer perceptron with explicit weights and a linear last layer.
 
@@ -188,6 +206,23 @@ class MLP(eqx.Module):
     def __call__(self, inputs: Num[ArrayLike, "examples features"]) -> Float[Array, "examples outputs"]:
         """The outputs `f`, one row per example; raises as [`MLP.forward`][] does."""
         return self.forward(inputs).outputs
+
+    def tangent_factors(
+        self, forward: ForwardPass, deltas: Sequence[Float[Array, "examples outputs _"]]
+    ) -> tuple[TangentFactor, ...]:
+        """The factors of the tangent kernel, one per layer: `h_{l−1}`, with a column of ones for a bias, and `δ_l`.
+
+        Parameters
+        ----------
+        forward
+            At the examples.
+        deltas
+            The errors `δ_1, …, δ_L` of some rule for the cotangents `e_1, …, e_{n_L}`.
+        """
+        hidden = forward.activations
+        if self.biases is not None:
+            hidden = tuple(jnp.concatenate([layer, jnp.ones_like(layer[:, :1])], axis=1) for layer in hidden)
+        return tuple(TangentFactor(*pair) for pair in zip(hidden, (*deltas[:-1], None), strict=True))
 
     def _checked(self, inputs) -> Array:
         inputs = jnp.asarray(inputs)
