@@ -208,7 +208,7 @@ class MLP(eqx.Module):
         return self.forward(inputs).outputs
 
     def tangent_factors(
-        self, forward: ForwardPass, deltas: Sequence[Float[Array, "examples outputs _"]]
+        self, forward: ForwardPass, deltas: Sequence[Float[Array, "#examples outputs _"]]
     ) -> tuple[TangentFactor, ...]:
         """The factors of the tangent kernel, one per layer: `h_{l−1}`, with a column of ones for a bias, and `δ_l`.
 

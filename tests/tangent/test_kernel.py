@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsolve.feedback import MLP, Backprop, DirectFeedbackAlignment, FeedbackAlignment, Gelu, Identity, Relu, Tanh
-from jaxsolve.tangent import kernel
+from jaxsolve.tangent import kernel, kernel_bytes
 
 ACTIVATIONS = {"relu": Relu(), "tanh": Tanh(), "gelu": Gelu(), "identity": Identity()}
 
@@ -135,6 +135,55 @@ def test_arrays_of_any_layout_and_integers():
     assert jnp.array_equal(kernel(network, integers, Backprop()), kernel(network, integers.astype(float), Backprop()))
 
 
+@pytest.mark.parametrize("block", [1, 3, 7, 14, 50])
+def test_the_value_does_not_depend_on_the_tiles(block):
+    network, inputs = problem((5, 8, 7, 3), examples=14, use_bias=True)
+    for rule in (Backprop(), *alternatives(network)):
+        assert relative(kernel(network, inputs, rule, block=block), kernel(network, inputs, rule)) < 1e-15
+
+
+def test_rows_and_columns_from_two_sets_of_examples():
+    network, inputs = problem((5, 8, 7, 3), examples=9)
+    for rule in (Backprop(), *alternatives(network)):
+        whole = kernel(network, inputs, rule)
+        for block in (None, 2):
+            cross = kernel(network, inputs[:4], rule, other_inputs=inputs[2:], block=block)
+            assert relative(cross, whole[:12, 6:]) < 1e-15
+        assert kernel(network, inputs[:0], rule, other_inputs=inputs).shape == (0, 27)
+        assert kernel(network, inputs, rule, other_inputs=inputs[:0], block=2).shape == (27, 0)
+
+
+def test_the_memory_of_an_old_kernel_is_reused():
+    network, inputs = problem((5, 8, 7, 3), examples=9)
+    for rule in (Backprop(), alternatives(network)[0]):
+        old = kernel(network, 2 * inputs, rule)
+        address = old.unsafe_buffer_pointer()
+        renewed = kernel(network, inputs, rule, out=old)
+        assert relative(renewed, kernel(network, inputs, rule)) < 1e-15
+        assert renewed.unsafe_buffer_pointer() == address
+        assert old.is_deleted()
+
+
+def test_kernels_by_tiles_are_transformed():
+    network, inputs = problem((5, 8, 3), examples=6)
+    rule = alternatives(network)[0]
+    several = jax.vmap(lambda data: kernel(network, data, rule, block=2))(jnp.stack([inputs, -inputs]))
+    assert relative(several[1], kernel(network, -inputs, rule)) < 1e-15
+    by_tiles, whole = (
+        jax.grad(lambda network, block=block: jnp.sum(kernel(network, inputs, rule, block=block) ** 2))(network)
+        for block in (2, 6)
+    )
+    assert relative(by_tiles.weights[0], whole.weights[0]) < 1e-13
+
+
+def test_a_kernel_that_does_not_fit_is_refused_before_it_is_made(unchecked):
+    network, _ = problem((5, 8, 7, 3))
+    inputs = jax.ShapeDtypeStruct((10**7, 5), jnp.float64)
+    with pytest.raises(ValueError, match=r"GiB, and .* are free.*jaxsolve\.tangent\.operator"):
+        jax.eval_shape(kernel, network, inputs)
+    assert kernel_bytes(network, 1000) > 8 * 3000**2
+
+
 def test_no_jacobian_is_formed():
     network, inputs = problem((30, 200, 150, 2), examples=6)
     parameters = sum(leaf.size for leaf in jax.tree.leaves(network))
@@ -171,3 +220,7 @@ def test_misfits_are_refused(unchecked):
         kernel(network, inputs[:, :4], Backprop())
     with pytest.raises(ValueError, match="hidden layer 1 has shape"):
         kernel(network, inputs, FeedbackAlignment([jnp.ones((7, 8)), jnp.ones((7, 3))]))
+    with pytest.raises(ValueError, match="at least one example; got 0"):
+        kernel(network, inputs, block=0)
+    with pytest.raises(ValueError, match=r"out has shape \(12, 12\)"):
+        kernel(network, inputs, out=jnp.zeros((3, 3)))

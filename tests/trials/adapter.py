@@ -13,7 +13,6 @@ from jaxsolve import certificates, feedback, solver, tangent
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
 NOT_BUILT = {
-    "model_kernel": "kernels of any function",
     "e0": "initial erosion",
     "e0_draws": "initial erosion",
     "linear_curve": "curves of a frozen kernel",
@@ -51,9 +50,11 @@ class Adapter:
         return declines
 
     def mlp_kernel(self, Ws, X, act, rule="bp", Bs=None, biases=None, block=None):
-        if block is not None:
-            raise NotImplementedError("kernels by blocks of rows")
-        return tangent.kernel(_network(Ws, act, biases), jnp.asarray(X), _rule(rule, Bs))
+        return tangent.kernel(_network(Ws, act, biases), jnp.asarray(X), _rule(rule, Bs), block=block)
+
+    def model_kernel(self, apply, params, X, block=None):
+        parameters = {name: jnp.asarray(value) for name, value in params.items()}
+        return tangent.empirical(apply, parameters, jnp.asarray(X), block=block)
 
     def fa_grads(self, Ws, Bs, X, R, act, rule):
         network = _network(Ws, act)
