@@ -158,11 +158,10 @@ def _trainable(parameters: PyTree) -> PyTree:
 
 def _examples(inputs: PyTree) -> int:
     shapes = [jnp.shape(leaf) for leaf in jax.tree.leaves(inputs)]
-    lengths = {shape[0] if shape else None for shape in shapes}
-    if len(lengths) != 1 or None in lengths:
+    lengths = {shape[0] for shape in shapes if shape}
+    if len(lengths) != 1 or not all(shapes):
         raise ValueError(f"inputs holds arrays with one leading axis over examples; got shapes {shapes}.")
-    (length,) = lengths
-    return length
+    return lengths.pop()
 
 
 def _outputs(function, parameters, inputs) -> tuple[int, Any]:

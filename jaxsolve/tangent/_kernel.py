@@ -171,7 +171,7 @@ def _product(left: Sequence[TangentFactor], right: Sequence[TangentFactor], outp
     product = partial(jnp.matmul, precision="highest")
     total = None
     for first, second in zip(left, right, strict=True):
-        gram = None if first.hidden is None else product(first.hidden, second.hidden.T)
+        gram = None if first.hidden is None or second.hidden is None else product(first.hidden, second.hidden.T)
         term = _layer(gram, first.errors, second.errors, outputs)
         total = term if total is None else total + term
     assert total is not None

@@ -21,9 +21,10 @@ def kernel_bytes(network: MLP, examples: int, others: int | None = None) -> int:
     examples, others
         Numbers of examples of the first and of the second index; one number for both by default.
 
+    >>> import jax
     >>> network = MLP.initialise((16, 64, 64, 4), dtype="float32", key=jax.random.key(0))
     >>> kernel_bytes(network, 512) // 2**20
-    18
+    22
     """
     others = examples if others is None else others
     outputs, hidden = network.widths[-1], sum(network.widths[:-1])

@@ -110,7 +110,12 @@ class BoundSlack(AbstractTheory):
             optimizer=optax.adam(optax.cosine_decay_schedule(learning_rate, steps)),
             steps=steps,
         )
-        return cls(run.parameters.entries, operators[tasks:], solutions[tasks:], depth)
+        return cls(
+            preconditioner=run.parameters.entries,
+            operators=operators[tasks:],
+            held_out_solutions=solutions[tasks:],
+            depth=depth,
+        )
 
     @classmethod
     def full(
