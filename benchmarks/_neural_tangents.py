@@ -1,8 +1,8 @@
 """The kernel of one case by neural-tangents, run by the interpreter of an environment that has it.
 
-Prints one line of JSON: CPU seconds per call of the kernel and of a matrix product, by rounds; `K v` for a fixed `v`; and
-versions. It was written for neural-tangents 0.6.5 on jax 0.4.23, in the form in which that is fastest: parameters stored
-as (inputs, outputs), without which structured derivatives fall back to explicit Jacobians, and ``vmap_axes`` told.
+Prints one line of JSON: CPU seconds per call of the kernel and of a matrix product, by rounds; `K v` for a fixed `v`;
+and versions. It was written for neural-tangents 0.6.5 on jax 0.4.23, in the form in which that is fastest: parameters
+stored as (inputs, outputs), without which structured derivatives fall back to explicit Jacobians, and ``vmap_axes``.
 """
 
 import json
@@ -12,6 +12,7 @@ import time
 import jax
 
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_threefry_partitionable", True)
 
 import jax.numpy as jnp  # noqa: E402
 import neural_tangents  # noqa: E402
