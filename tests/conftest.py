@@ -2,10 +2,14 @@
 
 import importlib
 import os
+from pathlib import Path
 
 # Before NumPy and matplotlib are loaded: threads of BLAS and workers of pytest would fight for the same cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Shared by the workers of pytest, by the processes that tests start, and by the next run.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax
 import jaxtyping
