@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
 from ..feedback import MLP, AbstractBackwardRule, Backprop, TangentFactor
+from ._finite import check_finite
 from ._memory import check_memory, kernel_bytes
 
 TILE_ROWS = 256
@@ -73,8 +74,9 @@ def kernel(
     Raises
     ------
     ValueError
-        Where the inputs, the matrices of the rule or ``out`` do not fit the network, for a block below one, and for a
-        kernel that is larger than the memory that is free.
+        Where the inputs, the matrices of the rule or ``out`` do not fit the network, for a block below one, for
+        parameters that are not finite (outside of a trace), and for a kernel that is larger than the memory that is
+        free.
 
     >>> import jax
     >>> from jaxsolve.feedback import FeedbackAlignment
@@ -83,6 +85,7 @@ def kernel(
     >>> kernel(network, jnp.eye(3), rule).shape
     (6, 6)
     """
+    check_finite(network, rule)
     inputs = jnp.asarray(inputs)
     others = inputs if other_inputs is None else jnp.asarray(other_inputs)
     outputs = network.widths[-1]

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
 from ..feedback import MLP, AbstractBackwardRule, Backprop
+from ._finite import check_finite
 
 
 def operator(
@@ -43,13 +44,15 @@ def operator(
     Raises
     ------
     ValueError
-        Where the inputs or the matrices of the rule do not fit the network.
+        Where the inputs or the matrices of the rule do not fit the network, and for parameters that are not finite
+        (outside of a trace).
 
     >>> network = MLP.initialise((3, 5, 2), key=jax.random.key(0))
     >>> product = operator(network, jnp.eye(3)).mv(jnp.ones(6))
     >>> product.shape
     (6,)
     """
+    check_finite(network, rule)
     forward = network.forward(inputs)
     outputs = forward.outputs
     hidden = forward.activations

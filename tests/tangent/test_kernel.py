@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsolve.feedback import MLP, Backprop, DirectFeedbackAlignment, FeedbackAlignment, Gelu, Identity, Relu, Tanh
-from jaxsolve.tangent import kernel, kernel_bytes
+from jaxsolve.tangent import kernel, kernel_bytes, operator
 
 ACTIVATIONS = {"relu": Relu(), "tanh": Tanh(), "gelu": Gelu(), "identity": Identity()}
 
@@ -212,6 +212,18 @@ def test_a_matrix_used_twice_is_two_parameters():
     tied = (first + second) @ (first + second).T + output @ output.T
     assert relative(untied, first @ first.T + second @ second.T + output @ output.T) < 1e-14
     assert relative(untied, tied) > 0.1
+
+
+def test_parameters_that_are_not_finite_are_named():
+    network, inputs = problem((5, 8, 7, 3))
+    broken = MLP([network.weights[0], network.weights[1].at[2, 3].set(jnp.nan), network.weights[2]])
+    for make in (kernel, operator):
+        with pytest.raises(ValueError, match=r"\.weights\[1\] of MLP and Backprop hold values that are not finite"):
+            make(broken, inputs)
+    sequential, _ = alternatives(network)
+    endless = FeedbackAlignment([sequential.feedback[0], jnp.full((7, 3), jnp.inf)])
+    with pytest.raises(ValueError, match=r"\.feedback\[1\] of MLP and FeedbackAlignment"):
+        kernel(network, inputs, endless)
 
 
 def test_misfits_are_refused(unchecked):

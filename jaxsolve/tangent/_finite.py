@@ -1,0 +1,30 @@
+"""Parameters that are not finite, found before a kernel is made of them."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..feedback import MLP, AbstractBackwardRule
+
+
+def check_finite(network: MLP, rule: AbstractBackwardRule) -> None:
+    """Refuse parameters or feedback matrices that hold NaN or infinities; under a trace nothing can be checked."""
+    leaves = [
+        (jax.tree_util.keystr(path), leaf)
+        for tree in (network, rule)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
+    ]
+    if any(isinstance(leaf, jax.core.Tracer) for _, leaf in leaves):
+        return
+    finite = _all_finite([leaf for _, leaf in leaves])
+    broken = [name for (name, _), sound in zip(leaves, finite, strict=True) if not sound]
+    if broken:
+        raise ValueError(
+            f"{', '.join(broken)} of {type(network).__name__} and {type(rule).__name__} hold values that are not "
+            "finite; a kernel of them would be NaN. Look at the training run that they come from."
+        )
+
+
+@jax.jit
+def _all_finite(leaves):
+    return [jnp.all(jnp.isfinite(leaf)) for leaf in leaves]
