@@ -170,7 +170,7 @@ def check(case: Case) -> tuple[dict[str, Callable[[], Any]], str | None]:
     except ImportError as error:
         reason = f"not installed: {error}"
     references = {name: np.asarray(found[f"{BROADCAST}, {name}"]()) for name in rules}
-    assert np.linalg.norm(references["feedback"] - references["feedback"].T) > 0.05 * np.linalg.norm(
+    assert np.linalg.norm(references["feedback"] - references["feedback"].T) > 1e-3 * np.linalg.norm(
         references["feedback"]
     )
     for name, function in found.items():
