@@ -28,6 +28,9 @@ CALL_SECONDS = 0.5
 EARLIEST_DRAWS = 64
 """Fewer draws are never taken to have reached a standard error."""
 
+SHARED_CAPACITY = 64
+"""Chunks of up to this many blocks are run by one program, if it fits into the memory."""
+
 MOST_DRAWS = 2**31
 
 CHECKPOINT_SHARE = 0.05
@@ -145,11 +148,11 @@ def monte_carlo(
         known = configuration(function, key, cells, plan)
         file = Checkpoint(Path(checkpoint), known, count=count, block=block, target=standard_error or 0.0)
         _check_disk(file.path, plan, count)
-    run = _Run(program, plan, file, count, blocks, standard_error or 0.0, chunk is None, checkpoint_seconds, throw)
+    run = _Run(program, plan, file, count, blocks, standard_error or 0.0, chunk, checkpoint_seconds, throw)
     state = file.load() if file is not None else State()
     if state.blocks != program.agreed(state.blocks):
         raise ValueError("The processes read different checkpoints. Put the file where all of them can read it.")
-    with _bar(progress, plan, program, count, file) as show:
+    with _bar(progress, plan, program, count, state.blocks, file) as show:
         state = run.finished(state, show)
     made = min(state.blocks * block, count)
     if state.failed == made:
@@ -158,12 +161,12 @@ def monte_carlo(
 
 
 class _Run:
-    def __init__(self, program, plan, file, count, blocks, target, adaptive, checkpoint_seconds, throw):
+    def __init__(self, program, plan, file, count, blocks, target, chunk, checkpoint_seconds, throw):
         self._program, self._plan, self._file = program, plan, file
         self._count, self._blocks, self._target = count, blocks, target
         self._seconds, self._throw = checkpoint_seconds, throw
-        self._most = plan.capacity * plan.devices
-        self._next = plan.devices if adaptive else self._most
+        self._most = min(plan.capacity, chunk or plan.capacity) * plan.devices
+        self._next = plan.devices if chunk is None else self._most
         self._writes = jax.process_index() == 0
 
     def finished(self, state: State, show: Callable[[int], None]) -> State:
@@ -227,10 +230,15 @@ def _edges(edges, shape: Outline) -> np.ndarray:
 
 
 def _capacity(plan: Plan, blocks: int, memory: int, chunk: int | None) -> int:
-    """Blocks per device and call: what half of the memory holds, and never more than there are."""
-    if chunk is None:
-        chunk = memory // 2 // plan.bytes_per_block
-    return max(min(chunk, -(-blocks // plan.devices)), 1)
+    """Blocks per device and call at most: what half of the memory holds, and hardly more than there are.
+
+    Small chunks share a program, and so do runs of similar length.
+    """
+    most = memory // 2 // plan.bytes_per_block
+    if chunk is not None:
+        most = max(chunk, min(most, SHARED_CAPACITY))
+    needed = -(-blocks // plan.devices)
+    return max(min(most, 1 << (needed - 1).bit_length()), 1)
 
 
 def _kept_bytes(plan: Plan, count: int) -> int:
@@ -257,16 +265,20 @@ def _mebibytes(number: int) -> str:
 
 def _announcement(plan: Plan, program: Program, count: int, file: Checkpoint | None) -> str:
     device = plan.mesh.devices.flat[0]
-    kept = _mebibytes(_kept_bytes(plan, count))
+    kept = _kept_bytes(plan, count)
+    host = _mebibytes(kept + plan.devices * plan.bytes_on_device)
+    disk = "no checkpoint" if file is None else f"{_mebibytes(kept)} MiB in {file.path}"
     return (
-        f"{count} draws of {plan.outline.entries} numbers in blocks of {plan.block}, on {plan.devices} {device.platform} "
-        f"device{'s' if plan.devices > 1 else ''}: at most {_mebibytes(plan.bytes_on_device + program.working_bytes)} MiB "
-        f"on each, {kept} MiB on the host, " + (f"{kept} MiB in {file.path}" if file is not None else "no checkpoint")
+        f"{count} draws of {plan.outline.entries} numbers in blocks of {plan.block}, on {plan.devices} "
+        f"{device.platform} device{'s' if plan.devices > 1 else ''}: at most "
+        f"{_mebibytes(plan.bytes_on_device + program.working_bytes)} MiB on each, {host} MiB on the host, {disk}"
     )
 
 
 @contextmanager
-def _bar(progress: bool, plan: Plan, program: Program, count: int, file: Checkpoint | None) -> Iterator[Callable]:
+def _bar(
+    progress: bool, plan: Plan, program: Program, count: int, blocks: int, file: Checkpoint | None
+) -> Iterator[Callable[[int], None]]:
     if not progress or jax.process_index() != 0:
         yield lambda blocks: None
         return
@@ -277,5 +289,5 @@ def _bar(progress: bool, plan: Plan, program: Program, count: int, file: Checkpo
     console.print(_announcement(plan, program, count, file), highlight=False)
     columns = (TextColumn("draws"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("draws", total=count)
+        task = bar.add_task("draws", total=count, completed=blocks * plan.block)
         yield lambda blocks: bar.update(task, completed=min(blocks * plan.block, count))
