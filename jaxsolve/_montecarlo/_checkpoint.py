@@ -6,7 +6,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class State:
     """What the first ``blocks`` blocks have given."""
 
     blocks: int = 0
-    tree: Tree = Tree()
+    tree: Tree = field(default_factory=Tree)
     range: Range | None = None
     values: tuple[np.ndarray, ...] = ()
     failed: int = 0
@@ -40,14 +40,14 @@ class State:
         number, block = rows.failed.shape
         indices = np.arange(self.blocks * block, (self.blocks + number) * block).reshape(number, block)
         used = ((indices < count) & ~rows.failed).sum(axis=1)
-        double = [None if field is None else field.astype(np.float64) for field in (rows.mean, rows.square, rows.product)]
+        mean, square, product = jax.tree.map(lambda array: array.astype(np.float64), rows[1:4])
         failures = indices[rows.failed]
         values = self.values
         if plan.keep:
             values += (rows.values.reshape(number * block, -1)[: count - self.blocks * block],)
         return State(
             self.blocks + number,
-            self.tree.with_blocks(Moments(used, *double)),
+            self.tree.with_blocks(Moments(used, mean, square, product)),
             _united(self.range, gathered),
             values,
             self.failed + len(failures),
@@ -122,14 +122,14 @@ class Checkpoint:
     def save(self, state: State) -> None:
         """Write the state, whole or not at all."""
         levels = {
-            f"level{level}.{name}": field
+            f"level{level}.{name}": array
             for level, group in enumerate(state.tree.levels)
             if group is not None
-            for name, field in group._asdict().items()
-            if field is not None
+            for name, array in group._asdict().items()
+            if array is not None
         }
         gathered = {} if state.range is None else state.range._asdict()
-        arrays = {name: field for name, field in gathered.items() if field is not None}
+        arrays = {name: array for name, array in gathered.items() if array is not None}
         if state.values:
             arrays["values"] = np.concatenate(state.values)
         header = {
@@ -160,12 +160,12 @@ class Checkpoint:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
                 arrays = dict(archive)
             header = json.loads(arrays.pop("header").tobytes())
-            self._check(header)
-            return _state(header, arrays)
-        except (zipfile.BadZipFile, OSError, EOFError, KeyError, json.JSONDecodeError) as error:
+        except (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError) as error:
             raise ValueError(
                 f"{self.path} cannot be read as the checkpoint of a run: {error}. Give another path, or remove it."
             ) from error
+        self._check(header)
+        return _state(header, arrays)
 
     def _check(self, header) -> None:
         found = header["configuration"]
@@ -185,7 +185,8 @@ class Checkpoint:
             differing.append(f"it may have gone on beyond a standard error of {self._target}")
         if differing:
             raise ValueError(
-                f"{self.path} is the checkpoint of another run: {'; '.join(differing)}. Give another path, or remove it."
+                f"{self.path} is the checkpoint of another run: {'; '.join(differing)}. Give another path, or remove "
+                "it."
             )
 
 

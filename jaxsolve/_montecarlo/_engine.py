@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float
@@ -136,6 +135,12 @@ def monte_carlo(
     blocks = -(-count // block)
     plan = Plan(shape, block, 1, covariance, keep, mesh, jax.random.key_impl(key))
     plan = replace(plan, capacity=_capacity(plan, blocks, memory, chunk))
+    file, state = None, State()
+    if checkpoint is not None:
+        known = configuration(function, key, cells, plan)
+        file = Checkpoint(Path(checkpoint), known, count=count, block=block, target=standard_error or 0.0)
+        _check_disk(file.path, plan, count)
+        state = file.load()
     program = Program(function, key, cells, plan)
     if plan.bytes_on_device + program.working_bytes > memory:
         raise ValueError(
@@ -143,20 +148,14 @@ def monte_carlo(
             f"{_mebibytes(plan.bytes_on_device)} MiB for what it leaves, on each device; memory allows "
             f"{_mebibytes(memory)} MiB. Raise it, or take a smaller block or chunk."
         )
-    file = None
-    if checkpoint is not None:
-        known = configuration(function, key, cells, plan)
-        file = Checkpoint(Path(checkpoint), known, count=count, block=block, target=standard_error or 0.0)
-        _check_disk(file.path, plan, count)
-    run = _Run(program, plan, file, count, blocks, standard_error or 0.0, chunk, checkpoint_seconds, throw)
-    state = file.load() if file is not None else State()
     if state.blocks != program.agreed(state.blocks):
         raise ValueError("The processes read different checkpoints. Put the file where all of them can read it.")
+    run = _Run(program, plan, file, count, blocks, standard_error or 0.0, chunk, checkpoint_seconds, throw)
     with _bar(progress, plan, program, count, state.blocks, file) as show:
         state = run.finished(state, show)
     made = min(state.blocks * block, count)
     if state.failed == made:
-        raise ValueError(f"None of {made} draws is finite, so there is nothing to average. {RESULTS[RESULTS.not_finite]}")
+        raise ValueError(f"None of {made} draws is finite: nothing is left to average.")
     return Ensemble(made, made - state.failed, state.failed_draws, cells, plan, state)
 
 
@@ -170,7 +169,7 @@ class _Run:
         self._writes = jax.process_index() == 0
 
     def finished(self, state: State, show: Callable[[int], None]) -> State:
-        saved, wait = time.monotonic(), self._seconds
+        loaded, saved, wait = state, time.monotonic(), self._seconds
         self._check(state)
         while not self._is_done(state):
             start = time.monotonic()
@@ -184,7 +183,8 @@ class _Run:
                 wait = max(self._seconds, self._save(state) / CHECKPOINT_SHARE)
                 saved = time.monotonic()
             self._check(state)
-        self._save(state)
+        if state is not loaded:
+            self._save(state)
         return state
 
     def _number(self, state: State) -> int:
@@ -212,11 +212,9 @@ class _Run:
 
     def _check(self, state: State) -> None:
         if self._throw and state.failed:
-            named = ", ".join(map(str, state.failed_draws))
+            made, named = min(state.blocks * self._plan.block, self._count), ", ".join(map(str, state.failed_draws))
             raise ValueError(
-                f"{RESULTS[RESULTS.not_finite]} Failed: {state.failed} of {min(state.blocks * self._plan.block, self._count)} "
-                f"draws, among them {named}; draw i is function(key=jax.random.fold_in(key, i)). With throw=False the "
-                "statistics are those of the finite draws."
+                f"{RESULTS[RESULTS.draw_not_finite]} Failed: {state.failed} of {made} draws, first {named}."
             )
 
 
@@ -283,7 +281,14 @@ def _bar(
         yield lambda blocks: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     console.print(_announcement(plan, program, count, file), highlight=False)

@@ -11,7 +11,7 @@ from jaxtyping import Float, PyTree
 
 from ._checkpoint import State
 from ._merge import Moments
-from ._program import Plan
+from ._program import Plan, Range
 
 
 class Bracket(NamedTuple):
@@ -65,9 +65,7 @@ class Histogram:
         def high(counts, maximum):
             return np.minimum(ends[cell(counts) + 1], maximum)
 
-        return Bracket(
-            jax.tree.map(low, self.counts, self._minimum), jax.tree.map(high, self.counts, self._maximum)
-        )
+        return Bracket(jax.tree.map(low, self.counts, self._minimum), jax.tree.map(high, self.counts, self._maximum))
 
 
 def logarithmic_edges(smallest: float, largest: float, *, accuracy: float) -> Float[np.ndarray, " edges"]:
@@ -138,12 +136,12 @@ class Ensemble:
     @property
     def minimum(self) -> PyTree:
         """The smallest value of each entry."""
-        return self._shaped(self._state.range.minimum.astype(np.float64))
+        return self._shaped(self._range.minimum.astype(np.float64))
 
     @property
     def maximum(self) -> PyTree:
         """The largest value of each entry."""
-        return self._shaped(self._state.range.maximum.astype(np.float64))
+        return self._shaped(self._range.maximum.astype(np.float64))
 
     @property
     def covariance(self) -> Float[np.ndarray, "entries entries"]:
@@ -168,7 +166,7 @@ class Ensemble:
         ValueError
             Where no edges were given.
         """
-        counts = self._state.range.counts
+        counts = self._range.counts
         if counts is None:
             raise ValueError("There is no histogram without edges. Run monte_carlo with edges=...")
         shaped = jax.tree.map(lambda leaf: np.moveaxis(leaf, 0, -1), self._shaped(counts.T))
@@ -190,6 +188,11 @@ class Ensemble:
     @cached_property
     def _total(self) -> Moments:
         return self._state.tree.total()
+
+    @property
+    def _range(self) -> Range:
+        assert self._state.range is not None
+        return self._state.range
 
     @property
     def _variance(self) -> np.ndarray:

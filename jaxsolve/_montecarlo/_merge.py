@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 
@@ -27,7 +28,7 @@ class Moments(NamedTuple):
 
     def rows(self, which: slice) -> "Moments":
         """Some of the groups."""
-        return Moments(*(None if field is None else field[which] for field in self))
+        return jax.tree.map(lambda field: field[which], self)
 
 
 def merged(left: Moments, right: Moments) -> Moments:
@@ -70,7 +71,7 @@ class Tree(NamedTuple):
         while len(blocks.count) or level < len(self.levels):
             waiting = self.levels[level] if level < len(self.levels) else None
             if waiting is not None:
-                blocks = Moments(*(_joined(*pair) for pair in zip(waiting, blocks, strict=True)))
+                blocks = jax.tree.map(lambda *fields: np.concatenate(fields), waiting, blocks)
             paired = len(blocks.count) // 2 * 2
             levels.append(blocks.rows(slice(paired, None)) if paired < len(blocks.count) else None)
             blocks = merged(blocks.rows(slice(0, paired, 2)), blocks.rows(slice(1, paired, 2)))
@@ -85,7 +86,3 @@ class Tree(NamedTuple):
                 total = group if total is None else merged(group, total)
         assert total is not None
         return total
-
-
-def _joined(first, second):
-    return None if first is None else np.concatenate([first, second])

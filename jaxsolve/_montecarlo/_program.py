@@ -263,9 +263,7 @@ class Program:
         self._plan = plan
         self._several_processes = jax.process_count() > 1
         arguments = (arrays, np.asarray(jax.random.key_data(key)), edges)
-        self._arguments = jax.device_put(
-            jax.tree.map(self._host, arguments), NamedSharding(plan.mesh, PartitionSpec())
-        )
+        self._arguments = jax.device_put(jax.tree.map(self._host, arguments), NamedSharding(plan.mesh, PartitionSpec()))
         numbers = (np.int32(0), np.int32(0), np.uint32(0))
         self._compiled = chunk.lower(*self._arguments, *numbers, static=self._static, plan=plan).compile()
 

@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[2]
 TIMEOUT = 240
 
 
-def start(task: str, *arguments: str, devices: int = 1, **environment: str) -> subprocess.Popen:
+def start(task: str, *arguments: str, devices: int = 1, pause: str = "0") -> subprocess.Popen:
     flags = f"--xla_force_host_platform_device_count={devices}"
     return subprocess.Popen(
         [sys.executable, "-m", "tests.montecarlo.program", task, *arguments],
         cwd=ROOT,
-        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", **environment},
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", program.PAUSE: pause},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -84,7 +84,7 @@ def test_three_kills_change_no_bit(tmp_path):
     file, moments = tmp_path / "run.npz", random.Random(5)
     seen = 0
     for _ in range(3):
-        process = start("until_killed", str(file), **{program.PAUSE: "0.02"})
+        process = start("until_killed", str(file), pause="0.02")
         deadline = time.monotonic() + TIMEOUT
         while (done := blocks_in(file)) <= seen:
             assert process.poll() is None
