@@ -142,7 +142,8 @@ def monte_carlo(
         _check_disk(file.path, plan, count)
         state = file.load()
     program = Program(function, key, cells, plan)
-    if plan.bytes_on_device + program.working_bytes > memory:
+    device_bytes = plan.bytes_on_device + program.working_bytes
+    if device_bytes > memory:
         raise ValueError(
             f"A block of {block} draws of {shape.entries} numbers needs {_mebibytes(program.working_bytes)} MiB, and "
             f"{_mebibytes(plan.bytes_on_device)} MiB for what it leaves, on each device; memory allows "
@@ -156,7 +157,7 @@ def monte_carlo(
     made = min(state.blocks * block, count)
     if state.failed == made:
         raise ValueError(f"None of {made} draws is finite: nothing is left to average.")
-    return Ensemble(made, made - state.failed, state.failed_draws, cells, plan, state)
+    return Ensemble(made, made - state.failed, state.failed_draws, device_bytes, cells, plan, state)
 
 
 class _Run:

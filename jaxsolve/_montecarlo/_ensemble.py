@@ -104,11 +104,15 @@ class Ensemble:
         How many of them are finite: every statistic is over these.
     failed_draws
         Numbers of the first draws that are not finite, at most sixteen.
+    device_bytes
+        What the run needed on each device at most, as far as XLA tells: for the draws being computed, and for what
+        the blocks of a call leave.
     """
 
     count: int
     finite: int
     failed_draws: tuple[int, ...]
+    device_bytes: int
     _edges: np.ndarray
     _plan: Plan
     _state: State
