@@ -34,7 +34,18 @@ class Outline:
         return sum(map(math.prod, self.shapes))
 
     def vector(self, output) -> jax.Array:
-        """The arrays of one draw, one after the other."""
+        """The arrays of one draw, one after the other.
+
+        Raises
+        ------
+        ValueError
+            Where they are others than those of the first trace.
+        """
+        if (found := _outlined(output)) != self:
+            raise ValueError(
+                f"A draw returns the same arrays every time; got {self} and then {found}. The function of the draws "
+                "has to be pure: no counters, no lists that grow."
+            )
         return jnp.concatenate([jnp.ravel(leaf).astype(self.dtype) for leaf in jax.tree.leaves(output)])
 
     def restored(self, values: np.ndarray, *, cast: bool = False):
@@ -48,35 +59,28 @@ class Outline:
 
 
 def outline(function: Callable[..., Any], key: Key) -> Outline:
-    """Trace one draw, twice, and describe what it returns.
+    """Trace one draw and describe what it returns.
 
     Raises
     ------
     ValueError
-        Where an output is not an array of real numbers, where there is none, where shapes depend on values, or where
-        the two traces differ.
+        Where an output is not an array of real numbers, where there is none, and where shapes depend on values.
     """
-    first, second = (_traced(function, key) for _ in range(2))
-    if first != second:
-        raise ValueError(
-            f"A draw returns the same arrays every time; got {first} and then {second}. The function of the draws has "
-            "to be pure: no counters, no lists that grow."
-        )
-    return first
-
-
-def _traced(function, key) -> Outline:
     try:
-        output = eqx.filter_eval_shape(lambda inner, key: inner(key=key), function, key)
+        return _outlined(eqx.filter_eval_shape(lambda inner, key: inner(key=key), function, key))
     except (jax.errors.ConcretizationTypeError, jax.errors.NonConcreteBooleanIndexError) as error:
         raise ValueError(
             "The shapes and the branches of a draw may not depend on drawn values; use jnp.where or jax.lax.cond. "
             f"JAX says: {str(error).splitlines()[0]}"
         ) from error
+
+
+def _outlined(output) -> Outline:
     leaves, tree = jax.tree.flatten(output)
     for leaf in leaves:
-        if not isinstance(leaf, jax.ShapeDtypeStruct) or not _is_real(leaf.dtype):
-            got = f"an array of {leaf.dtype}" if isinstance(leaf, jax.ShapeDtypeStruct) else repr(leaf)
+        dtype = getattr(leaf, "dtype", None)
+        if dtype is None or not _is_real(dtype):
+            got = repr(leaf) if dtype is None else f"an array of {dtype}"
             raise ValueError(f"A draw returns arrays of real numbers; got {got}. Return complex numbers as two arrays.")
     if not sum(leaf.size for leaf in leaves):
         raise ValueError("A draw returns at least one number; got none.")
