@@ -43,7 +43,7 @@ class Erosion(eqx.Module):
         exact = Backprop().gradients(self.network, forward, self.cotangent).weights
         sent = FeedbackAlignment.sample(self.network, key=key).gradients(self.network, forward, self.cotangent).weights
         speed = sum(jnp.sum(one * other) for one, other in zip(exact, sent, strict=True))
-        return 1 - speed / sum(jnp.sum(one**2) for one in exact)
+        return 1 - jnp.asarray(speed / sum(jnp.sum(one**2) for one in exact))
 
     def hidden_share(self) -> float:
         """`1 − ‖g_L‖² / Σ_l ‖g_l‖²`: what the draws average to."""
@@ -113,7 +113,7 @@ def measure(erosion: Erosion, rounds: int, long: int) -> tuple[list[dict[str, An
         name: function.lower(erosion, count=DRAWS).compile()
         for name, function in {VMAP: vectorised, BLOCKS: in_blocks}.items()
     }
-    memory = {name: one.memory_analysis().temp_size_in_bytes for name, one in compiled.items()}
+    memory = {name: _temporary_bytes(one) for name, one in compiled.items()}
     memory[ENGINE] = by_engine(erosion, count=DRAWS).device_bytes
     runs: dict[str, Callable] = {name: partial(_finished, one, erosion) for name, one in compiled.items()}
     runs[ENGINE] = partial(by_engine, erosion, count=DRAWS)
@@ -160,6 +160,10 @@ def measure(erosion: Erosion, rounds: int, long: int) -> tuple[list[dict[str, An
         }
         for target, value in found
     ]
+
+
+def _temporary_bytes(compiled) -> int:
+    return compiled.memory_analysis().temp_size_in_bytes
 
 
 def _finished(function, *arguments):

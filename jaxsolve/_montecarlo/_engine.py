@@ -167,14 +167,17 @@ class _Run:
         self._seconds, self._throw = checkpoint_seconds, throw
         self._most = min(plan.capacity, chunk or plan.capacity) * plan.devices
         self._next = plan.devices if chunk is None else self._most
-        self._writes = jax.process_index() == 0
 
     def finished(self, state: State, show: Callable[[int], None]) -> State:
         loaded, saved, wait = state, time.monotonic(), self._seconds
         self._check(state)
         while not self._is_done(state):
             start = time.monotonic()
-            rows, gathered = self._program.run(state.blocks, self._number(state), self._count)
+            try:
+                rows, gathered = self._program.run(state.blocks, self._number(state), self._count)
+            except KeyboardInterrupt:
+                self._save(state)
+                raise
             state = state.advanced(rows, gathered, self._plan, self._count)
             show(state.blocks)
             now = time.monotonic()
@@ -207,7 +210,7 @@ class _Run:
 
     def _save(self, state: State) -> float:
         start = time.monotonic()
-        if self._file is not None and self._writes:
+        if self._file is not None and self._plan.leads:
             self._file.save(state)
         return time.monotonic() - start
 
@@ -278,7 +281,7 @@ def _announcement(plan: Plan, program: Program, count: int, file: Checkpoint | N
 def _bar(
     progress: bool, plan: Plan, program: Program, count: int, blocks: int, file: Checkpoint | None
 ) -> Iterator[Callable[[int], None]]:
-    if not progress or jax.process_index() != 0:
+    if not progress or not plan.leads:
         yield lambda blocks: None
         return
     from rich.console import Console

@@ -123,6 +123,16 @@ class Plan:
         return self.mesh.size
 
     @property
+    def several_processes(self) -> bool:
+        """Whether the devices belong to more than one process."""
+        return len({device.process_index for device in self.mesh.devices.flat}) > 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes and tells."""
+        return self.mesh.devices.flat[0].process_index == jax.process_index()
+
+    @property
     def bytes_per_block(self) -> int:
         """What a block leaves on its device."""
         entries, size = self.outline.entries, self.outline.dtype.itemsize
@@ -265,7 +275,6 @@ class Program:
                 f"What the function of the draws holds besides arrays has to be hashable; got {leaves}."
             ) from error
         self._plan = plan
-        self._several_processes = jax.process_count() > 1
         arguments = (arrays, np.asarray(jax.random.key_data(key)), edges)
         self._arguments = jax.device_put(jax.tree.map(self._host, arguments), NamedSharding(plan.mesh, PartitionSpec()))
         numbers = (np.int32(0), np.int32(0), np.uint32(0))
@@ -290,7 +299,7 @@ class Program:
 
     def agreed(self, number: int) -> int:
         """The number of the first process, in all of them."""
-        if not self._several_processes:
+        if not self._plan.several_processes:
             return number
         from jax.experimental import multihost_utils
 
@@ -298,10 +307,10 @@ class Program:
 
     def _host(self, leaf):
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return np.asarray(leaf) if self._several_processes and not is_key else leaf
+        return np.asarray(leaf) if self._plan.several_processes and not is_key else leaf
 
     def _gathered(self, tree):
-        if not self._several_processes:
+        if not self._plan.several_processes:
             return jax.tree.map(np.asarray, tree)
         from jax.experimental import multihost_utils
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxsolve import monte_carlo
-from jaxsolve._montecarlo._program import check_platform
+from jaxsolve._montecarlo._program import Program, check_platform
 
 KEY = jax.random.key(3)
 
@@ -163,6 +163,24 @@ def test_a_broken_run_is_kept_and_can_be_taken_up(tmp_path):
         monte_carlo(often_broken, KEY, 100, checkpoint=file)
     found = monte_carlo(often_broken, KEY, 100, checkpoint=file, throw=False)
     assert np.array_equal(found.mean, monte_carlo(often_broken, KEY, 100, throw=False).mean)
+
+
+def test_an_interrupted_run_keeps_what_it_has(tmp_path, monkeypatch):
+    honest, calls = Program.run, []
+
+    def interrupted(self, start, blocks, count):
+        calls.append(blocks)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return honest(self, start, blocks, count)
+
+    monkeypatch.setattr(Program, "run", interrupted)
+    options = {"checkpoint": tmp_path / "run.npz", "chunk": 1}
+    with pytest.raises(KeyboardInterrupt):
+        monte_carlo(uniform, KEY, 203, **options)
+    found = monte_carlo(uniform, KEY, 203, **options)
+    assert len(calls) == 3 + 24  # two of 26 blocks were there
+    assert np.array_equal(found.variance, monte_carlo(uniform, KEY, 203).variance)
 
 
 @pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda content: b"text"])
