@@ -33,6 +33,10 @@ class RESULTS(eqx.Enumeration):
         "The rate of the iteration is not below 1, so that no contraction can be claimed. Take a smaller step or "
         "another preconditioner for these tasks."
     )
+    draw_not_finite = (
+        "A draw is NaN or infinite. Look at draw i alone, function(key=jax.random.fold_in(key, i)); with throw=False "
+        "the statistics are those of the finite draws."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:

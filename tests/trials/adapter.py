@@ -4,17 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from itertools import accumulate, pairwise
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 
-from jaxsolve import certificates, feedback, solver, tangent
+from jaxsolve import certificates, feedback, monte_carlo, solver, tangent
 
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
 NOT_BUILT = {
     "e0": "initial erosion",
-    "e0_draws": "initial erosion",
     "linear_curve": "curves of a frozen kernel",
     "solve": "linear solves",
     "solve_vjp": "linear solves",
@@ -62,6 +63,23 @@ class Adapter:
 
     def alignment(self, A, B):
         return feedback.alignment(jnp.asarray(A), jnp.asarray(B))
+
+    def e0_draws(self, Ws, X, R, sigmas, draws, seed, chunk):
+        network, cotangent = _network(Ws, "relu"), jnp.asarray(R)
+        forward = network.forward(jnp.asarray(X))
+        exact = feedback.Backprop().gradients(network, forward, cotangent).weights
+        shapes = list(pairwise(network.widths[1:]))
+        ends = [0, *accumulate(rows * columns for rows, columns in shapes)]
+
+        def erosion(*, key):
+            entries = jax.random.normal(key, (ends[-1],), network.dtype)
+            pieces = zip(sigmas, shapes, pairwise(ends), strict=True)
+            matrices = [sigma * entries[slice(*ends)].reshape(shape) for sigma, shape, ends in pieces]
+            sent = feedback.FeedbackAlignment(matrices).gradients(network, forward, cotangent).weights
+            speeds = [sum(jnp.sum(g * other) for g, other in zip(exact, side, strict=True)) for side in (sent, exact)]
+            return 1 - speeds[0] / speeds[1]
+
+        return monte_carlo(erosion, jax.random.key(seed), draws, chunk=chunk, keep=True).values
 
     def rollout(self, P, H, b, z0, L):
         return solver.rollout(*map(jnp.asarray, (P, H, b, z0)), depth=L)

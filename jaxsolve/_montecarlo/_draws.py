@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ._types import Key
+from .._types import Key
 
 Output = TypeVar("Output", bound=PyTree)
 
@@ -44,9 +44,22 @@ def draws(function: Callable[..., Output], key: Key, count: int, *, block: int =
     """
     if count < 1 or block < 1:
         raise ValueError(f"draws needs a count and a block of at least 1; got count={count}, block={block}.")
-    if not jnp.issubdtype(jnp.asarray(key).dtype, jax.dtypes.prng_key):
-        raise ValueError(f"draws needs a typed key; got dtype {jnp.asarray(key).dtype}. Make one with jax.random.key.")
+    check_key("draws", key)
     return _stacked_draws(function, key, count, min(block, count))
+
+
+def check_key(name: str, key: Key) -> None:
+    """Refuse anything but one typed key.
+
+    Raises
+    ------
+    ValueError
+        For an untyped key, for several keys, and for what is no key at all.
+    """
+    dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or shape != ():
+        got = type(key).__name__ if dtype is None else f"dtype {dtype} and shape {shape}"
+        raise ValueError(f"{name} needs one typed key; got {got}. Make one with jax.random.key.")
 
 
 @eqx.filter_jit
