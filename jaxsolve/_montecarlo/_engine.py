@@ -189,6 +189,7 @@ class _Run:
             self._check(state)
         if state is not loaded:
             self._save(state)
+        self._program.agreed(state.blocks)  # no process goes on before the file is there
         return state
 
     def _number(self, state: State) -> int:
