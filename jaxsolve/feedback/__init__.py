@@ -2,6 +2,13 @@
 
 from ._activations import AbstractActivation, Gelu, Identity, Relu, Tanh
 from ._alignment import SquaredCosineLaw, alignment
+from ._capacity import (
+    SurprisalLaw,
+    alignment_cost,
+    chance_threshold_cost,
+    draw_squared_cosines,
+    log_cap_fraction,
+)
 from ._network import MLP, ForwardPass, weight_variances
 from ._rules import (
     AbstractBackwardRule,
@@ -24,7 +31,12 @@ __all__ = [
     "Identity",
     "Relu",
     "SquaredCosineLaw",
+    "SurprisalLaw",
     "Tanh",
     "alignment",
+    "alignment_cost",
+    "chance_threshold_cost",
+    "draw_squared_cosines",
+    "log_cap_fraction",
     "weight_variances",
 ]
