@@ -27,6 +27,7 @@ from ._ensembles import (
     worst_coverage,
 )
 from ._network import MLP, ForwardPass, weight_variances
+from ._random_subspace import DeletedShareLaw, alignment_constraints
 from ._rules import (
     AbstractBackwardRule,
     AbstractSequentialRule,
@@ -43,6 +44,7 @@ __all__ = [
     "AbstractSequentialRule",
     "AnisotropicFeedback",
     "Backprop",
+    "DeletedShareLaw",
     "DirectFeedbackAlignment",
     "FeedbackAlignment",
     "FixedAxisFeedback",
@@ -61,6 +63,7 @@ __all__ = [
     "SurprisalLaw",
     "Tanh",
     "alignment",
+    "alignment_constraints",
     "alignment_cost",
     "chance_threshold_cost",
     "coverage",
