@@ -10,6 +10,7 @@ from ._claim import Claim, Column, Document, Fidelity, Measure, Status
 from ._reading import (
     AbstractReading,
     CurveError,
+    CurveRatio,
     CurveValue,
     Discrepancy,
     KolmogorovSmirnov,
@@ -32,6 +33,7 @@ from ._rules import (
     Ordering,
     Slope,
     Within,
+    WithinFactor,
     parse_number,
     parse_numbers,
 )
@@ -91,6 +93,7 @@ __all__ = [
     "Claim",
     "Column",
     "CurveError",
+    "CurveRatio",
     "CurveValue",
     "Discrepancy",
     "Document",
@@ -111,6 +114,7 @@ __all__ = [
     "SmallestRatio",
     "Status",
     "Within",
+    "WithinFactor",
     "documents",
     "ledger",
     "parse_number",

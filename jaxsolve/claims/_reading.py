@@ -73,6 +73,16 @@ class CurveError(AbstractReading):
         return Read(0.0, float(np.linalg.norm(predicted - measured) / np.linalg.norm(measured)))
 
 
+class CurveRatio(AbstractReading):
+    """The ratio of the predicted to the measured curve at the grid point ``at``; predicted one."""
+
+    at: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        predicted, measured = CurveValue(self.at)(evaluation, observable)
+        return Read(1.0, predicted / measured)
+
+
 class LogError(AbstractReading):
     """`|log predicted − log measured|` of a positive curve, for costs in nats; predicted zero.
 

@@ -73,9 +73,16 @@ class HardKGap(AbstractTheory):
         learning_rate: float = 0.02,
         steps: int = 2000,
         replicates: int = 12,
+        sweep: bool = False,
         instance_seed: int = INSTANCE_SEED,
     ) -> "HardKGap":
-        """One width above capacity, 32 examples of 8 inputs and 2 outputs, 2000 steps, 12 draws of feedback."""
+        """One width above capacity, 32 examples of 8 inputs and 2 outputs, 2000 steps, 12 draws of feedback.
+
+        With ``sweep`` widths 20 to 40 of the document with its 128 examples, below and above capacity: the statement
+        then fails. Two draws.
+        """
+        if sweep:
+            widths, inputs, outputs, examples, replicates = (20, 24, 32, 40), 16, 4, 128, 2
         random = np.random.default_rng(instance_seed)
         keys = jax.random.split(jax.random.key(instance_seed), len(widths))
         return cls(
@@ -92,19 +99,17 @@ class HardKGap(AbstractTheory):
         )
 
     @classmethod
-    def full(
-        cls, *, dtype: jax.typing.DTypeLike = float, widths: tuple[int, ...] = (32, 40), replicates: int = 3
-    ) -> "HardKGap":
-        """Widths 32 and 40 of the document, 128 examples, 30 000 steps, three draws of feedback."""
+    def full(cls, *, dtype: jax.typing.DTypeLike = float, sweep: bool = False) -> "HardKGap":
+        """Widths 32 and 40 of the document, 128 examples, 30 000 steps, three draws; with ``sweep`` also 20 and 24."""
         return cls.quick(
             dtype=dtype,
-            widths=widths,
+            widths=(20, 24, 32, 40) if sweep else (32, 40),
             inputs=16,
             outputs=4,
             examples=128,
             learning_rate=0.01,
             steps=30_000,
-            replicates=replicates,
+            replicates=3,
         )
 
     def grid(self) -> Float[Array, " points"]:
