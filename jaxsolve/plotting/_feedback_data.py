@@ -97,14 +97,11 @@ def worst_coverages(
     if len(sizes) != 1:
         raise ValueError(f"Coverages are compared in one dimension; got ensembles of {sorted(sizes)} entries.")
     (size,) = sizes
-    sampled = [
-        [
-            size
-            * np.linalg.eigvalsh(np.asarray(sampled_second_moment(ensemble, count, key=jax.random.fold_in(key, i))))[0]
-            for count in draws
-        ]
-        for i, ensemble in enumerate(ensembles.values())
-    ]
+    sampled = np.empty((len(ensembles), len(draws)))
+    for row, ensemble in enumerate(ensembles.values()):
+        for column, count in enumerate(draws):
+            moment = sampled_second_moment(ensemble, count, key=jax.random.fold_in(key, row))
+            sampled[row, column] = size * np.linalg.eigvalsh(np.asarray(moment))[0]
     exact = [size * worst_coverage(ensemble) for ensemble in ensembles.values()]
     edge = [size * finite_sample_coverage(size, count) for count in draws]
-    return WorstCoverage(tuple(ensembles), np.asarray(draws), np.asarray(sampled), np.asarray(exact), np.asarray(edge))
+    return WorstCoverage(tuple(ensembles), np.asarray(draws), sampled, np.asarray(exact), np.asarray(edge))

@@ -25,7 +25,7 @@ def test_chances_are_those_of_the_law():
 def test_a_deviation_is_told_in_standard_errors():
     axis = Figure().subplots()
     chance = np.array([[0.5, 0.2]])
-    data = AlignmentTails(np.array([64.0]), np.array([[0.01, 0.02]]), chance, chance + [[0.05, 0]], 10_000)
+    data = AlignmentTails(np.array([64.0]), np.array([[0.01, 0.02]]), chance, chance + np.array([[0.05, 0]]), 10_000)
     draw_alignment_tails(axis, data)
     assert "10.0 standard errors" in axis.get_title(loc="left")
 
