@@ -91,7 +91,7 @@ def sweep(reading, rule=None) -> Measure:
 
 BOTH_SIDES = (
     "The constraint count overpredicts by a factor of 2 or more above capacity only: predicted over measured is 0.66 "
-    "at width 20 and 1.6 at width 24, so that the statement fails for the sweep as a whole."
+    "at width 20 and 1.6 at width 24 in a first run, so that the statement fails for the sweep as a whole."
 )
 
 SURPRISAL_PANEL = 20

@@ -59,7 +59,7 @@ class HardKBelowCapacity(AbstractTheory):
     observables: ClassVar[tuple[str, ...]] = ("gap",)
     assumptions: ClassVar[tuple[str, ...]] = ("random labels", "the same start for both rules")
     breaks_when: ClassVar[str] = "The network is wide: the null model then says too much."
-    effect: ClassVar[float] = 0.7
+    effect: ClassVar[float] = 1.0
 
     @classmethod
     def quick(
