@@ -16,8 +16,8 @@ class MinimaxEdge(AbstractTheory):
     """`D λ_min(1/n Σ b bᵀ) → (1 − √(D/n))²` for `n` isotropic draws at fixed `n/D`, with an error as `D^{−2/3}`.
 
     Not 1, which would be the minimax value: the second moment of a sample is as far from that of the law as the ratio
-    of dimensions to draws says. The exponent is that of the fluctuations at the edge of the spectrum. There are terms of
-    order `1/D` besides, so that the slope at the sizes here is −0.75 to −0.87; the band reaches to −1.
+    of dimensions to draws says. The exponent is that of the fluctuations at the edge of the spectrum. Terms of
+    order `1/D` come besides, so that the slope at the sizes here is −0.75 to −0.87; the band reaches to −1.
 
     The counterfeit leaves the bias out and predicts the minimax value.
 
