@@ -73,6 +73,33 @@ class CurveError(AbstractReading):
         return Read(0.0, float(np.linalg.norm(predicted - measured) / np.linalg.norm(measured)))
 
 
+class CurveRatio(AbstractReading):
+    """The ratio of the predicted to the measured curve at the grid point ``at``; predicted one."""
+
+    at: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        predicted, measured = CurveValue(self.at)(evaluation, observable)
+        return Read(1.0, predicted / measured)
+
+
+class LogError(AbstractReading):
+    """`|log predicted − log measured|` of a positive curve, for costs in nats; predicted zero.
+
+    The largest over all entries, or their mean with ``mean``. An entry that was never observed is infinitely wrong.
+    """
+
+    mean: bool = False
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        pair = evaluation.pairs[observable]
+        if not isinstance(pair.predicted, Curve) or not isinstance(pair.measured, Curve):
+            raise ValueError(f"LogError reads a curve; {observable!r} is a law.")
+        with np.errstate(divide="ignore"):
+            error = np.abs(np.log(np.asarray(pair.predicted.value)) - np.log(np.asarray(pair.measured.value)))
+        return Read(0.0, float(error.mean() if self.mean else error.max()))
+
+
 class SmallestRatio(AbstractReading):
     """The smallest factor between measurement and reference model, predicted to be ``declared`` or more."""
 
@@ -150,6 +177,33 @@ class PValue(_LawReading):
         p_values = kstwo.sf(kolmogorov_smirnov(evaluation.pairs[observable]), len(values))
         chosen = p_values.min() if self.at is None else p_values[_index(evaluation.grid, self.at)]
         return Read(float("nan"), float(chosen))
+
+
+class MomentError(AbstractReading):
+    """Mean absolute error of the ``moment``, "mean" or "variance", over the panels of all observables; predicted zero.
+
+    The verdict is that of the observable that fits worst.
+    """
+
+    moment: str
+
+    def __check_init__(self):
+        if self.moment not in ("mean", "variance"):
+            raise ValueError(f"moment is 'mean' or 'variance'; got {self.moment!r}.")
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        errors = []
+        for name, pair in evaluation.pairs.items():
+            if not isinstance(pair.predicted, Law) or not isinstance(pair.measured, Samples):
+                raise ValueError(f"MomentError reads laws; {name!r} is a curve.")
+            values = np.asarray(pair.measured.values)
+            measured = values.mean(axis=0) if self.moment == "mean" else values.var(axis=0, ddof=1)
+            errors.append(np.abs(measured - np.asarray(getattr(pair.predicted, self.moment))))
+        return Read(0.0, float(np.concatenate(errors).mean()))
+
+    def verdict(self, evaluation: Evaluation, observable: str) -> Verdict:
+        """That of the observable with the largest discrepancy."""
+        return LargestDiscrepancy().verdict(evaluation, observable)
 
 
 def _index(grid, at: float) -> int:

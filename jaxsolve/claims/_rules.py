@@ -68,6 +68,17 @@ class Within(AbstractQuotedRule):
         return distance <= allowed, distance, allowed, f"{ours:.6g} against {printed[0]:g} ± {allowed:.2g}"
 
 
+class WithinFactor(AbstractQuotedRule):
+    """`printed / factor ≤ ours ≤ printed · factor`, for positive numbers of other draws of the same experiment."""
+
+    factor: float
+
+    def _compare(self, ours, printed):
+        ratio = ours / printed[0]
+        holds = 1 / self.factor <= ratio <= self.factor
+        return holds, ratio, 0.0, f"{ours:.4g} is {ratio:.3g} times {printed[0]:g}, allowed a factor of {self.factor:g}"
+
+
 class AtMost(AbstractQuotedRule):
     """`ours ≤ factor · printed`: the printed number is reached or bettered."""
 

@@ -23,6 +23,8 @@ from ._data import (
     standardised_deviations,
 )
 from ._evidence import Mark, draw_evidence
+from ._feedback import draw_alignment_tails, draw_worst_coverage
+from ._feedback_data import AlignmentTails, WorstCoverage, alignment_tails, worst_coverages
 from ._figure import draw_claim, draw_group, printed_marks, save_claim_figure, to_png
 from ._gallery import GALLERY, learned_gain_data, save_gallery_figure
 from ._solver import (
@@ -52,6 +54,7 @@ from ._solver_data import (
 __all__ = [
     "COMPARED",
     "GALLERY",
+    "AlignmentTails",
     "AttentionModes",
     "Band",
     "Distribution",
@@ -64,10 +67,13 @@ __all__ = [
     "RiskOverlay",
     "Standardised",
     "Violations",
+    "WorstCoverage",
+    "alignment_tails",
     "attention_modes",
     "bound_violations",
     "curve_band",
     "distribution",
+    "draw_alignment_tails",
     "draw_attention_modes",
     "draw_claim",
     "draw_comparison",
@@ -80,6 +86,7 @@ __all__ = [
     "draw_phase_portrait",
     "draw_plateaus",
     "draw_risk_overlay",
+    "draw_worst_coverage",
     "factors",
     "gain_spectrum",
     "learned_gain_data",
@@ -97,4 +104,5 @@ __all__ = [
     "spans_decades",
     "standardised_deviations",
     "to_png",
+    "worst_coverages",
 ]

@@ -20,9 +20,22 @@ from .._files import atomic_write
 from .._numerics import machine_epsilon
 from .._train import descend
 from ..evidence import Curve, IdentityRule, evaluate
+from ..feedback import (
+    AnisotropicFeedback,
+    FixedAxisFeedback,
+    IsotropicFeedback,
+    LowRankFeedback,
+    OrthogonalFeedback,
+    RandomAxisFeedback,
+    SignFeedback,
+    SparseFeedback,
+    SubspaceFeedback,
+)
 from ..preconditioners import SoftmaxAttention, position_tokens
 from ..solver import adjoint_gradient, rollout, training_loss
 from ._data import relative_differences
+from ._feedback import draw_alignment_tails, draw_worst_coverage
+from ._feedback_data import alignment_tails, worst_coverages
 from ._figure import _STYLE, DOTS_PER_INCH, to_png
 from ._solver import (
     draw_attention_modes,
@@ -211,11 +224,43 @@ def attention_plateaus() -> Figure:
     return figure
 
 
+@rc_context(_STYLE)
+def alignment_tail() -> Figure:
+    """The law of the static alignment against draws, in four dimensions."""
+    data = alignment_tails(np.array([64.0, 256.0, 1024.0, 4096.0]), draws=50_000, key=jax.random.key(SEED))
+    figure, axes = _figure(1, 1, title="Alignment of random feedback by chance", size=(6.5, 4.6))
+    draw_alignment_tails(axes[0, 0], data)
+    return figure
+
+
+@rc_context(_STYLE)
+def feedback_coverage() -> Figure:
+    """What laws of feedback make of their worst target, and what a sample makes of the law."""
+    shape = (4, 8)
+    ensembles = {
+        "isotropic": IsotropicFeedback(shape),
+        "signs": SignFeedback(shape),
+        "orthogonal": OrthogonalFeedback(shape),
+        "rank one": LowRankFeedback(shape, rank=1),
+        "sparse, 4 of 32": SparseFeedback(shape, entries=4),
+        "random axis": RandomAxisFeedback(shape),
+        "anisotropic": AnisotropicFeedback(shape, np.geomspace(10, 1, 32)),
+        "subspace of 16": SubspaceFeedback(shape, rank=16),
+        "fixed axis": FixedAxisFeedback(shape),
+    }
+    data = worst_coverages(ensembles, (300, 2000, 20_000), key=jax.random.key(SEED))
+    figure, axes = _figure(1, 1, title="Coverage of the worst target, 32 entries", size=(7.5, 5.0))
+    draw_worst_coverage(axes[0, 0], data)
+    return figure
+
+
 GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
     {
+        "alignment-tail": alignment_tail,
         "attention-modes": attention_mode_maps,
         "attention-plateaus": attention_plateaus,
         "certified-risk": certified_risk,
+        "feedback-coverage": feedback_coverage,
         "identity-errors": identity_errors,
         "learned-gain": learned_gain,
         "order-parameters": order_parameter_paths,

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._types import ArrayLike, Key
 from ..evidence import AbstractTheory, Kind, Law, LawRule, Samples
-from ..feedback import SquaredCosineLaw, alignment
+from ..feedback import SquaredCosineLaw, alignment, draw_squared_cosines
 
 SHAPES = ((8, 8), (8, 16), (16, 16), (16, 32), (32, 32), (32, 64), (64, 64))
 """Shapes `(n_l, n_{l+1})` of the layers; their sizes are the dimensions 64, 128, …, 4096."""
@@ -30,8 +30,7 @@ class AlignmentLaw(AbstractTheory):
     dimension_ratio
         What the prediction multiplies `D` with: 1.
     matrices
-        Whether the matrices are formed. If not, a plane through one direction is drawn instead: the other direction
-        projects onto it with squared length `1 − U^{2/(D−2)}` and at a uniform angle, `U` uniform on (0, 1).
+        Whether the matrices are formed. If not, [`jaxsolve.feedback.draw_squared_cosines`][] draws a plane instead.
     batch
         Draws in one replicate; where the matrices are formed, against one forward matrix.
     """
@@ -96,10 +95,7 @@ class AlignmentLaw(AbstractTheory):
         """Squared cosines of ``batch`` draws for each dimension."""
         if self.matrices:
             return {"squared_cosine": Samples(self._from_matrices(key))}
-        # A flat draw: with several axes the compiler evaluates the generator's counters one by one, for seconds.
-        uniform = jax.random.uniform(key, (2 * self.batch * grid.size,), self.dtype).reshape(2, self.batch, grid.size)
-        squared_length = -jnp.expm1(2 * jnp.log(uniform[0]) / (grid[None, :] - 2))
-        return {"squared_cosine": Samples(squared_length * jnp.cos(2 * jnp.pi * uniform[1]) ** 2)}
+        return {"squared_cosine": Samples(draw_squared_cosines(grid, self.batch, key=key))}
 
     def _from_matrices(self, key: Key) -> Float[Array, "draws panel"]:
         sizes = [math.prod(shape) for shape in SHAPES]

@@ -11,12 +11,15 @@ from jaxsolve.claims import (
     Above,
     AtMost,
     CurveError,
+    CurveRatio,
     CurveValue,
     Discrepancy,
     InBand,
     KolmogorovSmirnov,
     LargestDiscrepancy,
+    LogError,
     Mean,
+    MomentError,
     NoViolations,
     Ordering,
     PValue,
@@ -24,6 +27,7 @@ from jaxsolve.claims import (
     Slope,
     SmallestRatio,
     Within,
+    WithinFactor,
     parse_number,
     parse_numbers,
 )
@@ -154,3 +158,37 @@ def test_rules_against_print(rule, ours, printed, result):
 )
 def test_nan_of_ours_disagrees(rule):
     assert rule(float("nan"), "1.0").result is Result.DISAGREES
+
+
+def test_errors_of_costs_are_differences_of_logarithms(evaluation):
+    predicted, measured = np.log([1.0, 2.0]), np.log([[1.1, 2.1], [1.3, 2.3]])
+    assert LogError()(evaluation, "curve").measured == pytest.approx(np.log(1.3))
+    assert LogError(mean=True)(evaluation, "curve").measured == pytest.approx(np.abs(measured - predicted).mean())
+    never = Evaluation(GRID, {"curve": Pair(Curve(GRID, jnp.ones(2)), Curve(GRID, jnp.zeros(2)))}, evaluation.verdicts)
+    assert LogError()(never, "curve").measured == np.inf
+    with pytest.raises(ValueError, match="is a law"):
+        LogError()(evaluation, "law")
+
+
+def test_the_ratio_of_two_curves(evaluation):
+    assert CurveRatio(20.0)(evaluation, "curve") == (1.0, pytest.approx(2 / 2.2))
+
+
+def test_errors_of_moments_are_averaged_over_all_panels(evaluation):
+    laws = Evaluation(GRID, {"law": evaluation.pairs["law"]}, {"law": evaluation.verdicts["law"]})
+    assert MomentError("mean")(laws, "law").measured == pytest.approx(np.abs(VALUES.mean(axis=0) - [1, 3]).mean())
+    assert MomentError("variance")(laws, "law").measured == pytest.approx(
+        np.abs(VALUES.var(axis=0, ddof=1) - [1, 9]).mean()
+    )
+    assert MomentError("mean").verdict(laws, "law").discrepancy == 0.125
+    with pytest.raises(ValueError, match="is a curve"):
+        MomentError("mean")(evaluation, "law")
+    with pytest.raises(ValueError, match="'mean' or 'variance'"):
+        MomentError("median")
+
+
+@pytest.mark.parametrize(
+    ("ours", "result"), [(100.0, Result.AGREES), (50.0, Result.DISAGREES), (800.0, Result.DISAGREES)]
+)
+def test_a_factor_allows_both_directions(ours, result):
+    assert WithinFactor(3.0)(ours, "~250x").result is result
