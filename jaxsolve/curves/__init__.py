@@ -1,19 +1,76 @@
 """Predictors of training curves, and the descent that they are held against."""
 
+from ._commutant import (
+    AbstractSymmetry,
+    CyclicSymmetry,
+    OrthogonalSymmetry,
+    SignSymmetry,
+    commutant_descent,
+    commutant_gradient,
+)
+from ._commuting import commuting_descent, commuting_flow, commuting_gradient, commuting_loss, commuting_optimum
 from ._descent import descent_curve, loss_drop
+from ._flow import Flow, integrate
 from ._frozen_kernel import FrozenKernelCurve, frozen_kernel_curve, tangent_kernel
 from ._kernel_regression import KernelRegression, RegressionSolver, kernel_regression_tasks
+from ._quadratic import (
+    OneStepCurve,
+    OneStepMoments,
+    one_step_descent,
+    one_step_flow,
+    one_step_mode_flow,
+    one_step_moments,
+    wishart_one_step_moments,
+)
 from ._rollout_residual import RolloutResidual, rollout_residual
+from ._stability import (
+    PairHessian,
+    commuting_hessian,
+    independent_saddle_ratio,
+    saddle_ratio,
+    second_variation,
+    small_spread_ratio,
+)
+from ._wishart import marchenko_pastur, wishart_loss, wishart_resolvent
 
 __all__ = [
+    "AbstractSymmetry",
+    "CyclicSymmetry",
+    "Flow",
     "FrozenKernelCurve",
     "KernelRegression",
+    "OneStepCurve",
+    "OneStepMoments",
+    "OrthogonalSymmetry",
+    "PairHessian",
     "RegressionSolver",
     "RolloutResidual",
+    "SignSymmetry",
+    "commutant_descent",
+    "commutant_gradient",
+    "commuting_descent",
+    "commuting_flow",
+    "commuting_gradient",
+    "commuting_hessian",
+    "commuting_loss",
+    "commuting_optimum",
     "descent_curve",
     "frozen_kernel_curve",
+    "independent_saddle_ratio",
+    "integrate",
     "kernel_regression_tasks",
     "loss_drop",
+    "marchenko_pastur",
+    "one_step_descent",
+    "one_step_flow",
+    "one_step_mode_flow",
+    "one_step_moments",
     "rollout_residual",
+    "saddle_ratio",
+    "second_variation",
+    "small_spread_ratio",
     "tangent_kernel",
+    "wishart_loss",
+    "wishart_one_step_moments",
+    "wishart_resolvent",
 ]
