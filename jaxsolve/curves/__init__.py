@@ -31,7 +31,8 @@ from ._stability import (
     second_variation,
     small_spread_ratio,
 )
-from ._wishart import marchenko_pastur, wishart_loss, wishart_resolvent
+from ._population_descent import periodic_diffusion, population_descent
+from ._wishart import WishartHessian, isotropic_wishart_hessian, marchenko_pastur, wishart_loss, wishart_resolvent
 
 __all__ = [
     "AbstractSymmetry",
@@ -46,6 +47,7 @@ __all__ = [
     "RegressionSolver",
     "RolloutResidual",
     "SignSymmetry",
+    "WishartHessian",
     "commutant_descent",
     "commutant_gradient",
     "commuting_descent",
@@ -58,6 +60,7 @@ __all__ = [
     "frozen_kernel_curve",
     "independent_saddle_ratio",
     "integrate",
+    "isotropic_wishart_hessian",
     "kernel_regression_tasks",
     "loss_drop",
     "marchenko_pastur",
@@ -65,6 +68,8 @@ __all__ = [
     "one_step_flow",
     "one_step_mode_flow",
     "one_step_moments",
+    "periodic_diffusion",
+    "population_descent",
     "rollout_residual",
     "saddle_ratio",
     "second_variation",

@@ -121,7 +121,7 @@ def independent_saddle_ratio(
     plain, once, twice = (
         [jnp.sum(weights * nodes**order * factors**k) for k in range(2 * depth - 1)] for order in range(3)
     )
-    own, coupling = _pair(plain, twice, once, once, depth)
+    own, coupling = pair_moments(plain, twice, once, depth)
     imbalance = (1 + moment_ratio) / (2 * jnp.sqrt(moment_ratio))
     return imbalance * coupling / own
 
@@ -157,7 +157,7 @@ def small_spread_ratio(
     """
     if moments.ndim != 1 or len(moments) < 2 * depth - 1 or depth < 1:
         raise ValueError(f"Depth {depth} takes moments of orders 0 to {2 * depth - 2}; got shape {moments.shape}.")
-    own, coupling = _pair(moments, moments, moments, moments, depth)
+    own, coupling = pair_moments(moments, moments, moments, depth)
     return (1 + moment_ratio) / (2 * jnp.sqrt(moment_ratio)) * coupling / own
 
 
@@ -188,9 +188,10 @@ def second_variation(
     return _second_variation(preconditioner, direction, operators, second_moment, depth)
 
 
-def _pair(plain, twice, first, second, depth):
+def pair_moments(plain, twice, once, depth):
+    """`A` and `B` from the moments of `m = 1 − p h`, alone and with one and two factors `h`."""
     own = sum((depth - abs(depth - 1 - c)) * plain[c] * twice[2 * depth - 2 - c] for c in range(2 * depth - 1))
-    coupling = 2 * sum((depth - 1 - b) * first[2 * depth - 2 - b] * second[b] for b in range(depth - 1))
+    coupling = 2 * sum((depth - 1 - b) * once[2 * depth - 2 - b] * once[b] for b in range(depth - 1))
     return own, coupling
 
 

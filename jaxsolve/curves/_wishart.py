@@ -1,7 +1,8 @@
 """Wishart tasks in high dimension: deterministic equivalents of the population loss at any depth."""
 
+import math
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from jaxtyping import Array, Complex, Float
 from .._results import RESULTS, first_failure, raise_failures
 from .._types import Scalar
 from ._commuting import checked_weights
+from ._stability import pair_moments
 
 DAMPED = 100
 NEWTON = 4
@@ -200,3 +202,61 @@ def _euclidean(gains, spectrum, second_moments, depth, freedom, nodes):
     raised = coupling * traces(transformed * start) / (1 - coupling * traces(transformed**2))
     integrand = traces(gains * start) + raised * traces(gains * transformed)
     return jnp.sum((weight[:, None] * both(weight)[None, :] * integrand).real) / gains.size
+
+
+class WishartHessian(NamedTuple):
+    """Second derivatives at the best multiple of the identity, from [`isotropic_wishart_hessian`][].
+
+    Along a symmetric matrix without trace the second variation is `(A + B) ‖X‖²/K`, along an antisymmetric one
+    `(A − B) ‖X‖²/K`.
+    """
+
+    gain: Scalar
+    """The best gain `1/(1 + c)`, the same at every depth."""
+    own: Scalar
+    """`A`."""
+    coupling: Scalar
+    """`B`."""
+
+
+def isotropic_wishart_hessian(ratio: Scalar, *, depth: int) -> WishartHessian:
+    """Whether the best `P = p I` is a minimum for isotropic Wishart tasks of many unknowns, `K/n → c`, and `S = I`.
+
+    The law `h ρ(h) dh`, with `ρ` that of Marchenko and Pastur, is the semicircle around `1 + c` of variance `c`. By its
+    symmetry the best gain is `p = 1/(1 + c)`, and with `v = c/(1 + c)²` and Catalan numbers `C_k` the moments of
+    `m = 1 − p h` are
+
+        α_{2k} = E[h m^{2k}] = C_k v^k,   α_{2k+1} = 0,
+        β_k = E[h² m^k] = (1 + c)(α_k − α_{k+1}),   μ_k = E[m^k] = 1 − (1/(1 + c)) Σ_{j<k} α_j.
+
+    A matrix `X` without trace is free from `H` in the limit, which leaves alternating words alone:
+
+        A = Σ_{k≤2L−2} (L − |L−1−k|) μ_k β_{2L−2−k},   B = 2 Σ_{b≤L−2} (L−1−b) α_{2L−2−b} α_b.
+
+    `P` is a saddle towards antisymmetric matrices where `ρ = B/A > 1`: never at `L = 2`, where `ρ = 2/(2 + c + c²)`;
+    for small `c` at `L = 3`, where `ρ = 8/(7 + 5 c + 5 c² + c³)`; in a wider range at larger depth.
+
+    Parameters
+    ----------
+    ratio
+        `c`, size over degrees of freedom, positive.
+    depth
+        `L`, static.
+
+    Raises
+    ------
+    ValueError
+        For a depth below 1.
+
+    >>> hessian = isotropic_wishart_hessian(jnp.array(0.25), depth=2)
+    >>> round(float(hessian.coupling / hessian.own), 4), round(2 / 2.3125, 4)
+    (0.8649, 0.8649)
+    """
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+        raise ValueError(f"Training of a preconditioner takes a depth of at least one step; got {depth!r}.")
+    variance, zero = ratio / (1 + ratio) ** 2, jnp.zeros_like(ratio)
+    once = [zero if k % 2 else math.comb(k, k // 2) / (k // 2 + 1) * variance ** (k // 2) for k in range(2 * depth)]
+    twice = [(1 + ratio) * (once[k] - once[k + 1]) for k in range(2 * depth - 1)]
+    plain = [1 - sum(once[:k], zero) / (1 + ratio) for k in range(2 * depth - 1)]
+    own, coupling = pair_moments(plain, twice, once, depth)
+    return WishartHessian(1 / (1 + ratio), own, coupling + zero)
