@@ -33,6 +33,12 @@ from ._stability import (
 )
 from ._population_descent import periodic_diffusion, population_descent
 from ._wishart import WishartHessian, isotropic_wishart_hessian, marchenko_pastur, wishart_loss, wishart_resolvent
+from ._wishart_moments import (
+    SecondVariations,
+    wishart_best_gain,
+    wishart_second_variations,
+    wishart_trace_moment,
+)
 
 __all__ = [
     "AbstractSymmetry",
@@ -46,6 +52,7 @@ __all__ = [
     "PairHessian",
     "RegressionSolver",
     "RolloutResidual",
+    "SecondVariations",
     "SignSymmetry",
     "WishartHessian",
     "commutant_descent",
@@ -75,7 +82,10 @@ __all__ = [
     "second_variation",
     "small_spread_ratio",
     "tangent_kernel",
+    "wishart_best_gain",
     "wishart_loss",
     "wishart_one_step_moments",
     "wishart_resolvent",
+    "wishart_second_variations",
+    "wishart_trace_moment",
 ]
