@@ -161,6 +161,9 @@ CLAIMS: tuple[Claim, ...] = (
             "ntk_curve/local-run-predicted": LINEARISED,
             "overlap_closure/same-spectrum-different-risk": SAME_SPECTRUM,
             "overlap_closure/richer-order-parameters": SAME_SPECTRUM,
+            "overlap_closure/closed-law-predicts-globally": Measure(
+                theory="wishart_training_curve", observable="loss", reading=Discrepancy()
+            ),
             "adjoint_gradient/all-layers": ADJOINT,
             "adjoint_gradient/terminal-adjoint": ADJOINT,
             "adjoint_gradient/backward-recursion": ADJOINT,
