@@ -14,7 +14,6 @@ from jaxsolve.curves import (
     independent_saddle_ratio,
     isotropic_wishart_hessian,
     marchenko_pastur,
-    population_descent,
     saddle_ratio,
     second_variation,
     small_spread_ratio,
@@ -80,26 +79,20 @@ def test_independent_modes_have_the_ratio_of_their_joint_law():
 
 
 @pytest.mark.parametrize(("depth", "spread", "leaves"), [(2, 0.3, False), (3, 0.5, True), (3, 0.8, False), (4, 0.5, True)])
-def test_training_leaves_a_saddle_and_no_minimum(depth, spread, leaves):
-    law = 1 + spread * jnp.asarray(np.polynomial.legendre.leggauss(8)[0])
-    weights = np.polynomial.legendre.leggauss(8)[1] / 2
-    counts = np.round(np.outer(weights, weights).ravel() * 400).astype(int)
-    joint = jnp.stack([mode.ravel() for mode in jnp.meshgrid(law, law)], axis=1)[np.repeat(np.arange(64), counts)]
+def test_descent_is_driven_off_a_saddle_and_back_to_a_minimum(depth, spread, leaves):
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    counts = np.round(np.outer(weights, weights).ravel() * 100).astype(int)
+    joint = np.stack([mode.ravel() for mode in np.meshgrid(1 + spread * nodes, 1 + spread * nodes)], axis=1)
+    joint = jnp.asarray(joint[np.repeat(np.arange(64), counts)])
     gains = commuting_optimum(joint, depth=depth)
     ratio = float(saddle_ratio(commuting_hessian(gains, joint, jnp.ones(2), depth=depth))[0, 1])
     assert (ratio > 1) is leaves
     turned = jnp.array([[0.0, 1e-3], [-1e-3, 0.0]])
     operators = jax.vmap(jnp.diag)(joint)
-    if leaves:
-        variation = second_variation(jnp.diag(gains), turned, operators, jnp.eye(2), depth=depth).mean()
-        assert variation < 0
-        slope = population_gradient(jnp.diag(gains) + turned, operators, jnp.eye(2), depth=depth)[1]
-        assert jnp.sum(slope * turned) < 0
-    else:
-        path = population_descent(
-            jnp.diag(gains) + turned, operators, jnp.eye(2), depth=depth, learning_rate=jnp.array(1.0), steps=500
-        )
-        assert np.abs(path[-1][0, 1]) < 0.6e-3
+    variation = second_variation(jnp.diag(gains), turned, operators, jnp.eye(2), depth=depth).mean()
+    _, slope = population_gradient(jnp.diag(gains) + turned, operators, jnp.eye(2), depth=depth)
+    assert bool(variation < 0) is leaves
+    assert float(jnp.sum(slope * turned)) == pytest.approx(float(variation), rel=1e-2)
 
 
 def test_a_quadrature_of_the_marchenko_pastur_law():
@@ -112,15 +105,15 @@ def test_a_quadrature_of_the_marchenko_pastur_law():
 
 def test_the_resolvent_solves_its_equation_and_expands_in_moments():
     spectrum = jnp.array([0.3, 1.0, 2.0])
-    points = jnp.array([1.0 + 2.0j, -3.0 + 0.5j, 40.0j])
+    points = jnp.array([1.0 + 2.0j, -3.0 + 0.5j, 4000.0j])
     companion, resolvent = wishart_resolvent(points, spectrum, freedom=jnp.array(9.0))
     right = -points + jnp.sum(spectrum / (1 + spectrum * companion[:, None]), axis=1) / 9
     np.testing.assert_allclose(1 / companion, right, rtol=1e-12)
     mean = -(points[2] ** 2) * (resolvent[2] + 1 / points[2])
-    np.testing.assert_allclose(mean, spectrum, rtol=0.1)
+    np.testing.assert_allclose(mean, spectrum, rtol=1e-2)
 
 
-@pytest.mark.parametrize("depth", [1, 4, 9])
+@pytest.mark.parametrize("depth", [1, 4])
 def test_isotropic_tasks_have_the_loss_of_their_law(depth):
     nodes, weights = marchenko_pastur(0.25)
     scalar = commuting_loss(jnp.array([0.9]), nodes[:, None], jnp.ones(1), depth=depth, weights=weights)
@@ -131,7 +124,7 @@ def test_isotropic_tasks_have_the_loss_of_their_law(depth):
     assert float(closed(0.9 * four, norm="energy")) == pytest.approx(float(weights @ powers) / 2, rel=1e-11)
 
 
-def test_the_closure_is_differentiated_through_its_equation():
+def test_the_closure_is_differentiated_through_its_equation(unchecked):
     spectrum, second = jnp.array([0.2, 0.5, 1.0]), jnp.array([1.0, 2.0, 0.5])
     gains = jnp.array([1.5, 1.0, 0.6])
     closed = partial(wishart_loss, spectrum=spectrum, second_moments=second, depth=3, freedom=jnp.array(12.0))
@@ -191,7 +184,7 @@ def test_anisotropic_wishart_tasks_have_a_saddle_on_the_diagonal():
     """Covariance from 0.1 to 1 and `n = 4 K`, four steps deep: descent below the best diagonal matrix, by draws."""
     size, depth = 8, 4
     spectrum = np.logspace(-1, 0, size)
-    factors = np.random.default_rng(2).standard_normal((2, 12_000, size, 4 * size))
+    factors = np.random.default_rng(2).standard_normal((2, 8_000, size, 4 * size))
     fit, held_out = (jnp.asarray(wishart_operators(part, spectrum)) for part in factors)
     gains = jnp.asarray(0.8 / spectrum)
 
@@ -203,7 +196,13 @@ def test_anisotropic_wishart_tasks_have_a_saddle_on_the_diagonal():
     for _ in range(5):
         logarithms = logarithms - jnp.linalg.solve(curvature(logarithms), slope(logarithms))
     assert np.abs(slope(logarithms)).max() <= 1e-8
-    gains = jnp.exp(logarithms)
-    turned = jnp.zeros((size, size)).at[0, 7].set(gains[0]).at[7, 0].set(-gains[7])
-    values = second_variation(jnp.diag(gains), turned, held_out, jnp.eye(size), depth=depth)
-    assert values.shape == (12_000,)
+    gains, first, last = jnp.diag(jnp.exp(logarithms)), size - 2, size - 1
+    upper, lower = jnp.zeros((2, size, size)).at[0, first, last].set(1).at[1, last, first].set(1)
+    own, transposed, both = (
+        second_variation(gains, direction, held_out, jnp.eye(size), depth=depth) for direction in (upper, lower, upper - lower)
+    )
+    assert (own.mean() > 0) and (transposed.mean() > 0)
+    balance = (transposed.mean() / own.mean()) ** 0.25
+    coupling = (own + transposed - both) / 2
+    values = balance**2 * own + transposed / balance**2 - 2 * coupling
+    assert values.mean() < -5 * values.std() / len(values) ** 0.5
