@@ -212,4 +212,6 @@ def _descent(symmetry, initial, operators, second_moment, learning_rate, depth, 
 def _check_size(size, *, power_of_two=False):
     if size < 1 or (power_of_two and size & (size - 1)):
         kind = "a power of two" if power_of_two else "at least 1"
-        raise ValueError(f"The size is {kind}; got {size}. Larger groups than that of the class can be averaged by hand.")
+        raise ValueError(
+            f"The size is {kind}; got {size}. Larger groups than that of the class can be averaged by hand."
+        )

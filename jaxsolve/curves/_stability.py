@@ -126,9 +126,7 @@ def independent_saddle_ratio(
     return imbalance * coupling / own
 
 
-def small_spread_ratio(
-    moments: Float[Array, " orders"], *, depth: int, moment_ratio: float | Scalar = 1.0
-) -> Scalar:
+def small_spread_ratio(moments: Float[Array, " orders"], *, depth: int, moment_ratio: float | Scalar = 1.0) -> Scalar:
     """The limit of [`independent_saddle_ratio`][] for eigenvalues that vary little from task to task,
 
         ρ = κ · 2 Σ_b (L−1−b) M_{2L−2−b} M_b / Σ_c (L − |L−1−c|) M_c M_{2L−2−c},

@@ -18,7 +18,9 @@ DAMPED = 100
 NEWTON = 4
 
 
-def marchenko_pastur(ratio: float, *, nodes: int = 64, dtype=float) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
+def marchenko_pastur(
+    ratio: float, *, nodes: int = 64, dtype=float
+) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights for the spectral law of isotropic Wishart matrices, `K/n → c < 1`, with mean 1.
 
     The density is `√((λ_+ − h)(h − λ_−)) / (2π c h)` between `λ_± = (1 ± √c)²`. The quadrature is of Gauss–Chebyshev

@@ -70,9 +70,7 @@ def wishart_best_gain(*, size: int, freedom: int, depth: int) -> float:
     return (low + high) / 2
 
 
-def wishart_second_variations(
-    *, size: int, freedom: int, depth: int, gain: float | None = None
-) -> SecondVariations:
+def wishart_second_variations(*, size: int, freedom: int, depth: int, gain: float | None = None) -> SecondVariations:
     """Whether `P = p I` is a minimum for isotropic Wishart tasks of any size, with `S = I`: exact, without sampling.
 
     For functions `F` and `G` of `H` invariance under rotations leaves two numbers, `E[F_li G_jm] = u δ_li δ_jm +

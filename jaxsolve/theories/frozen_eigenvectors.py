@@ -69,7 +69,9 @@ class FrozenEigenvectors(AbstractTheory):
         "a symmetric start",
         "an isotropic first error",
     )
-    breaks_when: ClassVar[str] = "The start has an antisymmetric part, which grows where the symmetric matrix is a saddle."
+    breaks_when: ClassVar[str] = (
+        "The start has an antisymmetric part, which grows where the symmetric matrix is a saddle."
+    )
     effect: ClassVar[float] = 1e-3
 
     @classmethod

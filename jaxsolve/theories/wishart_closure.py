@@ -105,7 +105,8 @@ class WishartClosure(AbstractTheory):
         keys = jax.random.split(key, len(self.sizes))
         losses = [self._measured(size, key) for size, key in zip(self.sizes, keys, strict=True)]
         return {
-            name: Curve(grid, jnp.stack(loss)) for name, loss in zip(self.observables, zip(*losses, strict=True), strict=True)
+            name: Curve(grid, jnp.stack(loss))
+            for name, loss in zip(self.observables, zip(*losses, strict=True), strict=True)
         }
 
     def counterfeit(self) -> "WishartClosure":

@@ -112,9 +112,7 @@ class WishartTrainingCurve(AbstractTheory):
         nodes, weights = marchenko_pastur(1 / self.freedom_ratio, dtype=self.dtype)
         law = {"depth": self.depth, "weights": weights}
         one, rate = jnp.ones(1, self.dtype), self.rate_factor * self.rate
-        path = commuting_descent(
-            self.initial[None], nodes[:, None], one, learning_rate=rate, steps=self.steps, **law
-        )
+        path = commuting_descent(self.initial[None], nodes[:, None], one, learning_rate=rate, steps=self.steps, **law)
         curve = jax.vmap(lambda gains: commuting_loss(gains, nodes[:, None], one, **law))(path)
         return {"loss": Curve(grid, jnp.tile(curve[None], (len(grid), 1)))}
 

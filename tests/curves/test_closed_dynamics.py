@@ -146,9 +146,7 @@ def test_common_eigenvectors_train_by_modes(depth):
     weighted = commuting_gradient(gains, *arguments, depth=depth, weights=shares)
     assert relative(weighted, jax.grad(commuting_loss)(gains, *arguments, depth=depth, weights=shares)) <= 1e-13
     path = commuting_descent(gains, *arguments, depth=depth, learning_rate=RATE, steps=50)
-    full = population_descent(
-        jnp.diag(gains), operators, jnp.diag(second), depth=depth, learning_rate=RATE, steps=50
-    )
+    full = population_descent(jnp.diag(gains), operators, jnp.diag(second), depth=depth, learning_rate=RATE, steps=50)
     assert relative(jax.vmap(jnp.diag)(path), full) <= 1e-12
 
 
@@ -156,7 +154,10 @@ def test_the_optimum_has_no_gradient_and_needs_positive_eigenvalues():
     eigenvalues = jnp.asarray(np.random.default_rng(3).uniform(0.1, 3, (9, 5)))
     gains = commuting_optimum(eigenvalues, depth=5)
     at_optimum = commuting_gradient(gains, eigenvalues, jnp.ones(5), depth=5)
-    assert np.abs(at_optimum).max() <= 1e-13 * np.abs(commuting_gradient(0 * gains, eigenvalues, jnp.ones(5), depth=5)).max()
+    assert (
+        np.abs(at_optimum).max()
+        <= 1e-13 * np.abs(commuting_gradient(0 * gains, eigenvalues, jnp.ones(5), depth=5)).max()
+    )
     with pytest.raises(ValueError, match="not positive"):
         commuting_optimum(-eigenvalues, depth=2)
 
@@ -166,7 +167,10 @@ def test_the_symmetry_theorem(symmetry):
     random = np.random.default_rng(4)
     size, elements = symmetry.size, symmetry.elements()
     matrix, factor = jnp.asarray(random.standard_normal((2, size, size)))
-    assert relative(symmetry.project(matrix), jnp.einsum("gij,jk,glk->il", elements, matrix, elements) / len(elements)) <= 1e-14
+    assert (
+        relative(symmetry.project(matrix), jnp.einsum("gij,jk,glk->il", elements, matrix, elements) / len(elements))
+        <= 1e-14
+    )
     raw = jnp.eye(size)[None] + 0.3 * jnp.asarray(random.standard_normal((2, size, size)))
     operators = symmetry.symmetrise(raw)
     second = symmetry.project(factor @ factor.T)

@@ -38,7 +38,9 @@ def test_the_hessian_block_equals_differences_of_the_gradient(depth):
     gradient = lambda matrix: population_gradient(matrix, operators, jnp.diag(second), depth=depth)[1]  # noqa: E731
     for i, j in ((0, 1), (2, 0), (1, 1)):
         unit = jnp.zeros((3, 3)).at[i, j].set(1e-4)
-        rows = [(gradient(jnp.diag(gains) + n * unit) - gradient(jnp.diag(gains) - n * unit)) / (2e-4 * n) for n in (1, 2)]
+        rows = [
+            (gradient(jnp.diag(gains) + n * unit) - gradient(jnp.diag(gains) - n * unit)) / (2e-4 * n) for n in (1, 2)
+        ]
         row = (4 * rows[0] - rows[1]) / 3
         own = hessian.own[i, j] + (hessian.coupling[i, j] if i == j else 0)
         assert abs(row[i, j] - own) <= 1e-9
@@ -78,7 +80,9 @@ def test_independent_modes_have_the_ratio_of_their_joint_law():
     assert float(found / even) == pytest.approx(2 / 3**0.5, rel=1e-12)
 
 
-@pytest.mark.parametrize(("depth", "spread", "leaves"), [(2, 0.3, False), (3, 0.5, True), (3, 0.8, False), (4, 0.5, True)])
+@pytest.mark.parametrize(
+    ("depth", "spread", "leaves"), [(2, 0.3, False), (3, 0.5, True), (3, 0.8, False), (4, 0.5, True)]
+)
 def test_descent_is_driven_off_a_saddle_and_back_to_a_minimum(depth, spread, leaves):
     nodes, weights = np.polynomial.legendre.leggauss(8)
     counts = np.round(np.outer(weights, weights).ravel() * 100).astype(int)
@@ -199,7 +203,8 @@ def test_anisotropic_wishart_tasks_have_a_saddle_on_the_diagonal():
     gains, first, last = jnp.diag(jnp.exp(logarithms)), size - 2, size - 1
     upper, lower = jnp.zeros((2, size, size)).at[0, first, last].set(1).at[1, last, first].set(1)
     own, transposed, both = (
-        second_variation(gains, direction, held_out, jnp.eye(size), depth=depth) for direction in (upper, lower, upper - lower)
+        second_variation(gains, direction, held_out, jnp.eye(size), depth=depth)
+        for direction in (upper, lower, upper - lower)
     )
     assert (own.mean() > 0) and (transposed.mean() > 0)
     balance = (transposed.mean() / own.mean()) ** 0.25
