@@ -13,6 +13,7 @@ from ._descent import descent_curve, loss_drop
 from ._flow import Flow, integrate
 from ._frozen_kernel import FrozenKernelCurve, frozen_kernel_curve, tangent_kernel
 from ._kernel_regression import KernelRegression, RegressionSolver, kernel_regression_tasks
+from ._population_descent import periodic_diffusion, population_descent
 from ._quadratic import (
     OneStepCurve,
     OneStepMoments,
@@ -31,7 +32,6 @@ from ._stability import (
     second_variation,
     small_spread_ratio,
 )
-from ._population_descent import periodic_diffusion, population_descent
 from ._wishart import WishartHessian, isotropic_wishart_hessian, marchenko_pastur, wishart_loss, wishart_resolvent
 from ._wishart_moments import (
     SecondVariations,
