@@ -81,7 +81,8 @@ class CyclicSymmetry(AbstractSymmetry):
     """Cyclic shifts; commutant: circulant matrices, with the mean of each cyclic diagonal as coordinates.
 
     Periodic equations with a stationary random coefficient have this symmetry. If the law of the tasks is symmetric
-    under reflections too, descent from a symmetric circulant stays symmetric, and `⌊K/2⌋ + 1` coordinates are different.
+    under reflections too, descent from a symmetric circulant stays symmetric, and `⌊K/2⌋ + 1` coordinates are
+    different.
 
     >>> CyclicSymmetry(2).coordinates(jnp.array([[1.0, 2.0], [4.0, 3.0]])).tolist()
     [2.0, 3.0]

@@ -1,4 +1,4 @@
-"""Descent on all entries of a preconditioner, which closed dynamics are held against, and tasks that commute with none."""
+"""Descent on all entries of a preconditioner, against which closed dynamics are held, and tasks on a ring."""
 
 from functools import partial
 
@@ -28,6 +28,8 @@ def population_descent(
     ----------
     initial
         `P_0`.
+    operators, second_moment, depth
+        `H`, `S` and `L`.
     learning_rate
         `η`.
     steps

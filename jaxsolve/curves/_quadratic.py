@@ -35,7 +35,8 @@ def one_step_moments(
 ) -> OneStepMoments:
     """The moments of a set of tasks, each of the same weight.
 
-    With `S = E[e_0 e_0ᵀ]` independent of `H`, the loss of one step, [`jaxsolve.solver.population_loss`][] at depth 1, is
+    With `S = E[e_0 e_0ᵀ]` independent of `H`, the loss of one step, [`jaxsolve.solver.population_loss`][] at depth 1,
+    is
 
         1/(2K) · mean of tr[(I − P H) S (I − P H)ᵀ] = tr(S)/(2K) − tr(P Bᵀ) + tr(P C Pᵀ)/2.
 

@@ -58,7 +58,8 @@ def wishart_resolvent(
 ) -> tuple[Complex[Array, " points"], Complex[Array, "points size"]]:
     """Deterministic equivalent of `(W − z)⁻¹` for Wishart matrices `W` of covariance `T = diag(t)`.
 
-    With `n` degrees of freedom, `m` solves `1/m = −z + (1/n) Σ_k t_k / (1 + t_k m)`, and the equivalent is diagonal with
+    With `n` degrees of freedom, `m` solves `1/m = −z + (1/n) Σ_k t_k / (1 + t_k m)`, and the equivalent is diagonal
+    with
     entries `−1/(z (1 + t_k m))`. Solved by damped iteration and Newton's method; derivatives are those of the equation,
     not of the iteration.
 
@@ -129,7 +130,8 @@ def wishart_loss(
     where `b = s/p`, `κ = z w m(z) m(w)` and `ζ = (κ/n) Σ t b Q Q / (1 − (κ/n) Σ t² Q Q)`. They are the limits of
     `E[e_Lᵀ H e_L]/(2K)` and of [`jaxsolve.solver.population_loss`][] for `K, n → ∞` at fixed `K/n`; the error at finite
     size is of order `1/K`. Rounding errors are those of terms as large as `|1 − z|^{2L}` on the contour, so that a loss
-    far below them loses digits at large depth. `jax.grad` gives the closed training dynamics of the gains: by symmetry the gradient with
+    far below them loses digits at large depth. `jax.grad` gives the closed training dynamics of the gains: by symmetry
+    the gradient with
     respect to the other entries of `P` is zero.
 
     Parameters

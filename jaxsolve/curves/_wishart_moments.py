@@ -25,7 +25,8 @@ class SecondVariations(NamedTuple):
 def wishart_trace_moment(orders: Sequence[int], *, size: int, freedom: int) -> Fraction:
     """`E[tr H^a tr H^b ⋯]` for isotropic real Wishart matrices, exact.
 
-    `H = Z Zᵀ/n` with `Z` of shape `(K, n)` and independent standard normal entries. Gaussian integration by parts in the
+    `H = Z Zᵀ/n` with `Z` of shape `(K, n)` and independent standard normal entries. Gaussian integration by parts in
+    the
     first factor gives, for any product `Q` of further traces,
 
         E[tr H^a Q] = (1 + (a−1)/n) E[tr H^{a−1} Q] + (1/n) Σ_{r=0}^{a−2} E[tr H^r tr H^{a−1−r} Q]

@@ -23,7 +23,8 @@ class FrozenEigenvectors(AbstractTheory):
     the gradient unchanged, which has the same eigenvectors. Eigenvalues do not evolve one by one: each enters the
     gradient of the others.
 
-    In two dimensions a finite set of tasks stands for all rotations exactly. The loss is a polynomial of degree `2 L` in
+    In two dimensions a finite set of tasks stands for all rotations exactly. The loss is a polynomial of degree `2 L`
+    in
     `H`, hence a trigonometric polynomial of degree `2 L` in twice the angle of its eigenvectors, and the mean over more
     than `2 L` equally spaced angles is that over all of them. The start has eigenvectors at an angle that is not among
     them. The prediction is descent on two eigenvalues, differentiated in the eigenvectors of the start; it turns the

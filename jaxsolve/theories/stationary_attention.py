@@ -20,7 +20,8 @@ INSTANCE_SEED = 55
 class StationaryAttention(AbstractTheory):
     """`a_f ← a_f − 2 η a_f w_f ⟨∇𝓛, C_f⟩` closes: with `P = Σ_f w_f a_f² C_f`, `C_f = cos(2π f (i − j)/K)`, per frequency.
 
-    Attention with a stationary kernel has the features `a_f cos` and `a_f sin` of the positions `i` of the unknowns on a
+    Attention with a stationary kernel has the features `a_f cos` and `a_f sin` of the positions `i` of the unknowns on
+    a
     ring, at the frequencies `f = 0, …, ⌊K/2⌋`, and no normalisation of rows. Its matrix is circulant, and so is the
     gradient for a law of tasks that is invariant under shifts. The tasks are diffusion operators with random
     coefficients, which do not commute. On a circulant `P` the derivative along `a_f` needs the overlap of the gradient

@@ -19,7 +19,8 @@ class WishartClosure(AbstractTheory):
     """The loss of anisotropic Wishart tasks at any depth tends to its deterministic equivalent as `1/K`.
 
     The tasks have covariance `Σ` from 0.1 to 1, spaced evenly in the logarithm, and `n = 4 K` degrees of freedom; they
-    do not commute. `P` is diagonal in the eigenvectors of `Σ`, with gains `p = 0.3/σ + 0.3`, and `S = I`. Two losses are
+    do not commute. `P` is diagonal in the eigenvectors of `Σ`, with gains `p = 0.3/σ + 0.3`, and `S = I`. Two losses
+    are
     predicted by [`jaxsolve.curves.wishart_loss`][]: `E‖e_L‖²/(2K)` and `E[e_Lᵀ H e_L]/(2K)`, four steps deep. The
     measurement runs the decoder on random tasks, from all unit vectors of each task, so that only the operators are
     random.

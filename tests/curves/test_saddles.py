@@ -110,8 +110,9 @@ def test_a_quadrature_of_the_marchenko_pastur_law():
 def test_the_resolvent_solves_its_equation_and_expands_in_moments():
     spectrum = jnp.array([0.3, 1.0, 2.0])
     points = jnp.array([1.0 + 2.0j, -3.0 + 0.5j, 4000.0j])
-    companion, resolvent = wishart_resolvent(points, spectrum, freedom=jnp.array(9.0))
-    right = -points + jnp.sum(spectrum / (1 + spectrum * companion[:, None]), axis=1) / 9
+    found = wishart_resolvent(points, spectrum, freedom=jnp.array(9.0))
+    companion, resolvent, points, spectrum = map(np.asarray, (*found, points, spectrum))
+    right = -points + np.sum(spectrum / (1 + spectrum * companion[:, None]), axis=1) / 9
     np.testing.assert_allclose(1 / companion, right, rtol=1e-12)
     mean = -(points[2] ** 2) * (resolvent[2] + 1 / points[2])
     np.testing.assert_allclose(mean, spectrum, rtol=1e-2)
