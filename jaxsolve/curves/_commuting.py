@@ -61,7 +61,7 @@ def commuting_gradient(
     depth: int,
     weights: Float[Array, " draws"] | None = None,
 ) -> Float[Array, " size"]:
-    """The gradient of [`commuting_loss`][], which describes the parameters: `−(L/K) s_k E[h_k (1 − p_k h_k)^{2 L − 1}]`.
+    """The gradient of [`commuting_loss`][]: `−(L/K) s_k E[h_k (1 − p_k h_k)^{2 L − 1}]`.
 
     It is the whole gradient of the loss with respect to the matrix `P`: entries off the diagonal are zero in the shared
     eigenvectors.

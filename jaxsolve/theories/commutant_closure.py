@@ -32,7 +32,7 @@ SYMMETRIES: dict[str, type[AbstractSymmetry]] = {
 
 
 class CommutantClosure(AbstractTheory):
-    """If `g H gᵀ ~ H` and `g S gᵀ = S` for a group of orthogonal `g`, training closes on the matrices with `g P gᵀ = P`.
+    """If `g H gᵀ ~ H` and `g S gᵀ = S` for orthogonal `g`, training closes on matrices with `g P gᵀ = P`.
 
     Then `𝓛(g P gᵀ) = 𝓛(P)`, the gradient is equivariant, and descent never leaves the commutant. Three groups:
 

@@ -18,7 +18,7 @@ INSTANCE_SEED = 55
 
 
 class StationaryAttention(AbstractTheory):
-    """`a_f ← a_f − 2 η a_f w_f ⟨∇𝓛, C_f⟩` closes: with `P = Σ_f w_f a_f² C_f`, `C_f = cos(2π f (i − j)/K)`, per frequency.
+    """`a_f ← a_f − 2 η a_f w_f ⟨∇𝓛, C_f⟩` closes, with `P = Σ_f w_f a_f² C_f`, `C_f = cos(2π f (i − j)/K)`.
 
     Attention with a stationary kernel has the features `a_f cos` and `a_f sin` of the positions `i` of the unknowns on
     a
