@@ -37,6 +37,18 @@ class RESULTS(eqx.Enumeration):
         "A draw is NaN or infinite. Look at draw i alone, function(key=jax.random.fold_in(key, i)); with throw=False "
         "the statistics are those of the finite draws."
     )
+    negative_time = (
+        "A time or a number of steps is negative, NaN, infinite where a solver has to reach it, or smaller than the one "
+        "before. Pass times from the start on, in increasing order."
+    )
+    not_integrated = (
+        "The solver of a differential equation stopped before its last time: it met its limit on steps, or its implicit "
+        "stages did not converge. Raise max_steps or the tolerance, or look for a state that escapes in finite time."
+    )
+    not_positive = (
+        "A gain, an eigenvalue or a number of degrees of freedom is not positive. The formula divides by it or takes "
+        "its square root; pass positive values."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:

@@ -178,6 +178,9 @@ CLAIMS: tuple[Claim, ...] = (
             "phase_portrait/learned-decoder-path": replace(PORTRAIT, observable="learned", reading=Discrepancy()),
             "attention_modes/structure-grows": Measure(observable="off_diagonal", reading=Discrepancy()),
             "attention_modes/query-key-alignment": Measure(observable="correction", reading=Discrepancy()),
+            "overlap_closure/closed-law-predicts-globally": Measure(
+                theory="wishart_training_curve", observable="loss", reading=Discrepancy()
+            ),
             "adjoint_gradient/all-layers": ADJOINT,
             "adjoint_gradient/terminal-adjoint": ADJOINT,
             "adjoint_gradient/backward-recursion": ADJOINT,

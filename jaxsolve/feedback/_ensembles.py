@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._types import ArrayLike, Key
@@ -250,7 +251,7 @@ class AnisotropicFeedback(AbstractFeedbackEnsemble):
             raise ValueError(
                 f"A matrix of shape {self.shape} has {self.dimension} variances; got {self.variances.shape}."
             )
-        if not isinstance(self.variances, jax.core.Tracer):
+        if not isinstance(self.variances, Tracer):
             values = np.asarray(self.variances)
             if not (np.isfinite(values).all() and (values > 0).all()):
                 raise ValueError("Variances are finite and positive. Use SubspaceFeedback where some are zero.")

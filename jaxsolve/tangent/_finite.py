@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from ..feedback import MLP, AbstractBackwardRule
 
@@ -14,7 +15,7 @@ def check_finite(network: MLP, rule: AbstractBackwardRule) -> None:
         for tree in (network, rule)
         for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
     ]
-    if any(isinstance(leaf, jax.core.Tracer) for _, leaf in leaves):
+    if any(isinstance(leaf, Tracer) for _, leaf in leaves):
         return
     finite = _all_finite([leaf for _, leaf in leaves])
     broken = [name for (name, _), sound in zip(leaves, finite, strict=True) if not sound]

@@ -88,7 +88,8 @@ class ChanceThreshold(AbstractTheory):
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, **options) -> "ChanceThreshold":
         """Dimensions 128 to 65536; the other options are those of ``quick``."""
-        return cls.quick(dtype=dtype, **({"dimensions": tuple(2**power for power in range(7, 17))} | options))
+        options.setdefault("dimensions", tuple(2**power for power in range(7, 17)))
+        return cls.quick(dtype=dtype, **options)
 
     def grid(self) -> Float[Array, " points"]:
         """The dimensions."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from jaxsolve import certificates, feedback, monte_carlo, solver, tangent
+from jaxsolve import certificates, curves, feedback, monte_carlo, solver, tangent
+from jaxsolve._results import RESULTS
 
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
@@ -20,8 +21,6 @@ NOT_BUILT = {
     "solve": "linear solves",
     "solve_vjp": "linear solves",
     "exact_curve": "population curves",
-    "flow_L1": "closed population dynamics",
-    "ode": "closed population dynamics",
     "load_matrix": "readers for the user's own systems",
     "load_arrays": "readers for the user's own systems",
 }
@@ -103,6 +102,13 @@ class Adapter:
     def eb_bound(self, losses, B, delta):
         found = certificates.empirical_bernstein(jnp.asarray(losses), clip=B, confidence_delta=delta)
         return {"bound": found.bound, "mean": found.mean, "clipped": found.clipped_share}
+
+    def flow_L1(self, h, s, p0, t):
+        return curves.one_step_mode_flow(*map(jnp.asarray, (p0, h, s)), time=jnp.asarray(t))
+
+    def ode(self, rhs, y0, t):
+        found = curves.integrate(rhs, jnp.asarray(y0), times=jnp.asarray([t]), throw=False)
+        return {"y": found.states[-1], "ok": (found.result == RESULTS.successful).all()}
 
     def log_sf(self, q, D):
         return feedback.SquaredCosineLaw(D).log_survival(q)
