@@ -33,6 +33,19 @@ class RESULTS(eqx.Enumeration):
         "The rate of the iteration is not below 1, so that no contraction can be claimed. Take a smaller step or "
         "another preconditioner for these tasks."
     )
+    asymmetric_kernel = (
+        "The kernel is not symmetric, and an eigendecomposition would silently replace it by its symmetric part. "
+        "Symmetrise it where the difference is rounding; for a kernel of another rule than backpropagation pass "
+        "symmetric=False."
+    )
+    no_limit = (
+        "Training has no limit: an eigenvalue of the kernel is negative, imaginary or a defective zero, or a test "
+        "output depends on what is never learned. Ask for finite times, and check that both kernels belong together."
+    )
+    diverged = (
+        "The prediction overflows, because a mode grows. Lower the learning rate, ask for fewer steps, or pass "
+        "throw=False."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 
-from jaxsolve import certificates, feedback, solver, tangent
+from jaxsolve import certificates, curves, feedback, solver, tangent
 
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
@@ -16,7 +16,6 @@ NOT_BUILT = {
     "model_kernel": "kernels of any function",
     "e0": "initial erosion",
     "e0_draws": "initial erosion",
-    "linear_curve": "curves of a frozen kernel",
     "solve": "linear solves",
     "solve_vjp": "linear solves",
     "exact_curve": "population curves",
@@ -58,6 +57,17 @@ class Adapter:
     def fa_grads(self, Ws, Bs, X, R, act, rule):
         network = _network(Ws, act)
         return list(_rule(rule, Bs).gradients(network, network.forward(jnp.asarray(X)), jnp.asarray(R)).weights)
+
+    def linear_curve(self, K, r0, eta_over_n, steps):
+        kernel = jnp.asarray(K)
+        return curves.predict_descent(
+            kernel,
+            jnp.asarray(r0),
+            learning_rate=jnp.asarray(eta_over_n, kernel.dtype),
+            loss_divisor=1,
+            steps=jnp.asarray(steps),
+            symmetric=bool(jnp.array_equal(kernel, kernel.T)),
+        ).loss
 
     def alignment(self, A, B):
         return feedback.alignment(jnp.asarray(A), jnp.asarray(B))
