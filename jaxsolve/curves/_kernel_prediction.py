@@ -104,7 +104,8 @@ def predict_descent(
     ValueError
         For shapes and dtypes that do not fit, negative steps, and what ``throw`` says.
 
-    >>> run = predict_descent(jnp.eye(1), jnp.ones(1), learning_rate=jnp.array(0.5), loss_divisor=1, steps=jnp.arange(3))
+    >>> rate, steps = jnp.array(0.5), jnp.arange(3)
+    >>> run = predict_descent(jnp.eye(1), jnp.ones(1), learning_rate=rate, loss_divisor=1, steps=steps)
     >>> run.loss.tolist(), bool(run.stable), bool(run.singular)
     ([0.5, 0.125, 0.03125], True, False)
     """

@@ -1,6 +1,6 @@
 """Backpropagation and its alternatives: networks, backward rules and the laws of their feedback."""
 
-from ._activations import AbstractActivation, Gelu, Identity, Relu, Tanh
+from ._activations import AbstractActivation, Erf, Gelu, Identity, Relu, Tanh
 from ._alignment import SquaredCosineLaw, alignment
 from ._network import MLP, ForwardPass, TangentFactor, weight_variances
 from ._rules import (
@@ -18,6 +18,7 @@ __all__ = [
     "AbstractSequentialRule",
     "Backprop",
     "DirectFeedbackAlignment",
+    "Erf",
     "FeedbackAlignment",
     "ForwardPass",
     "Gelu",

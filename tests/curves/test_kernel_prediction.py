@@ -1,4 +1,4 @@
-"""Predictions under a frozen kernel: against training of an affine model, matrix functions of SciPy, and at the edges."""
+"""Predictions under a frozen kernel: against training of an affine model, an ODE solver, and at the edges."""
 
 from functools import partial
 
@@ -71,7 +71,7 @@ def test_flow_solves_its_differential_equation(kind):
     np.testing.assert_allclose(flow.test_outputs, solved[:, size:], atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["symmetric", "feedback"])
 @pytest.mark.parametrize("sizes", [(8, 5), (5, 8)])
 def test_both_tend_to_the_limit(kind, sizes):
     kernel, start, options = arguments(kind, outputs=sizes[0], parameters=sizes[1])
@@ -141,7 +141,6 @@ def test_an_overflow_is_told(symmetric):
 
 NO_LIMIT = {
     "negative eigenvalue": (np.diag([1.0, -0.5]), True),
-    "negative eigenvalue, general route": (np.diag([1.0, -0.5]), False),
     "rotation": (np.array([[0.0, 1.0], [-1.0, 0.0]]), False),
     "defective zero": (np.array([[0.0, 1.0], [0.0, 0.0]]), False),
 }
@@ -206,21 +205,18 @@ def test_misfits_are_refused(unchecked):
         predict_descent(kernel[:3], start, steps=STEPS, **options)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_derivatives_of_steps_and_limits(kind):
+def test_derivatives_of_steps_and_limits():
     """Against differences; the kernel has three zero eigenvalues, and the perturbation keeps its rank."""
-    rows, others, directions, residual, outputs = map(jnp.asarray, affine(kind))
-    symmetric = False
+    rows, others, directions, residual, outputs = map(jnp.asarray, affine("feedback"))
 
     def total(scale, finite):
         moved = rows.at[0].multiply(scale)
-        second = jnp.where(KINDS[kind][0] == 0, moved, directions)
-        options = {"learning_rate": 0.1 * scale, "loss_divisor": 8, "symmetric": symmetric}
-        options |= {"cross_kernel": others @ second.T, "test_outputs": outputs}
+        options = {"learning_rate": 0.1 * scale, "loss_divisor": 8, "symmetric": False}
+        options |= {"cross_kernel": others @ directions.T, "test_outputs": outputs}
         if finite:
-            run = predict_descent(moved @ second.T, residual, steps=jnp.array([3, 50]), **options)
+            run = predict_descent(moved @ directions.T, residual, steps=jnp.array([3, 50]), **options)
         else:
-            run = predict_gradient_flow(moved @ second.T, residual, times=jnp.array([2.0, jnp.inf]), **options)
+            run = predict_gradient_flow(moved @ directions.T, residual, times=jnp.array([2.0, jnp.inf]), **options)
         return run.loss.sum() + run.test_outputs.sum()
 
     for finite in (True, False):
@@ -245,7 +241,7 @@ def test_learning_rates_and_steps_may_be_mapped_and_traced():
         np.testing.assert_allclose(losses(rates, STEPS)[index], one.loss, rtol=1e-11)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["symmetric", "feedback"])
 def test_single_precision_stays_single(kind):
     kernel, start, options = arguments(kind)
     double = predict_descent(kernel, start, steps=STEPS, **options)
