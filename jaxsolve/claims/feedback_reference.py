@@ -836,7 +836,7 @@ CLAIMS: tuple[Claim, ...] = (
         # §12 open problems
         467  local  open_problems/architecture-only-gap
             Data and widths alone predict the mean short-time gap.
-        468  limit  open_problems/output-share-from-widths
+        468  limit  infinite_width/output-share
             Infinite-width recursions give the output share.
         469  local  open_problems/drift-from-initialisation
             The initial state gives the drift of a short run.
@@ -865,6 +865,7 @@ CLAIMS: tuple[Claim, ...] = (
             The table of moments stands in for the untraced headline.
             ! unsupported: The document could not trace its headline pair to any run and puts its own table in their
             place.
-        """
+        """,
+        measured={"infinite_width/output-share": Measure(observable="output_share", reading=Discrepancy())},
     ),
 )
