@@ -13,7 +13,6 @@ from .._numerics import machine_epsilon
 from .._types import ArrayLike
 from ..feedback import AbstractActivation, Erf, Identity, Relu
 
-
 REACH = 8.5
 """Of the quadrature, in standard deviations: less than 1e-16 of a Gaussian lies beyond."""
 

@@ -33,7 +33,7 @@ class KernelSpectrum(NamedTuple):
         return 2 / self.largest if self.largest > 0 else np.inf
 
 
-def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "auto") -> KernelSpectrum:
+def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "dense") -> KernelSpectrum:
     """Ends of the spectrum, trace, numerical rank and repeated rows of a symmetric kernel.
 
     Runs on the host, in the precision of the kernel. Two rows count as repeated where
@@ -48,7 +48,6 @@ def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "aut
     method
         ``"dense"`` computes all eigenvalues. ``"lanczos"`` computes the two ends with SciPy's ``eigsh``, for large
         kernels: the smaller end takes long where many eigenvalues lie close to it, and the rank is not computed.
-        ``"auto"`` is dense.
 
     Raises
     ------
@@ -61,8 +60,8 @@ def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "aut
     (4.0, 5.0, 2, ((0, 1),))
     """
     matrix = np.asarray(kernel)
-    if method not in ("auto", "dense", "lanczos"):
-        raise ValueError(f"method is 'auto', 'dense' or 'lanczos'; got {method!r}.")
+    if method not in ("dense", "lanczos"):
+        raise ValueError(f"method is 'dense' or 'lanczos'; got {method!r}.")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ValueError(f"A kernel has shape (size, size), not empty; got {matrix.shape}.")
     if not np.isfinite(matrix).all():
