@@ -38,16 +38,29 @@ class RESULTS(eqx.Enumeration):
         "the statistics are those of the finite draws."
     )
     negative_time = (
-        "A time or a number of steps is negative, NaN, infinite where a solver has to reach it, or smaller than the one "
-        "before. Pass times from the start on, in increasing order."
+        "A time or a number of steps is negative, NaN, infinite where a solver has to reach it, or smaller than the "
+        "one before. Pass times from the start on, in increasing order."
     )
     not_integrated = (
-        "The solver of a differential equation stopped before its last time: it met its limit on steps, or its implicit "
-        "stages did not converge. Raise max_steps or the tolerance, or look for a state that escapes in finite time."
+        "The solver of a differential equation stopped before its last time: it met its limit on steps, or its "
+        "implicit stages did not converge. Raise max_steps or the tolerance, or look for a state that escapes in finite time."
     )
     not_positive = (
         "A gain, an eigenvalue or a number of degrees of freedom is not positive. The formula divides by it or takes "
         "its square root; pass positive values."
+    )
+    asymmetric_kernel = (
+        "The kernel is not symmetric, and an eigendecomposition would silently replace it by its symmetric part. "
+        "Symmetrise it where the difference is rounding; for a kernel of another rule than backpropagation pass "
+        "symmetric=False."
+    )
+    no_limit = (
+        "Training has no limit: an eigenvalue of the kernel is negative, imaginary or a defective zero, or a test "
+        "output depends on what is never learned. Ask for finite times, and check that both kernels belong together."
+    )
+    diverged = (
+        "The prediction overflows, because a mode grows. Lower the learning rate, ask for fewer steps, or pass "
+        "throw=False."
     )
 
 

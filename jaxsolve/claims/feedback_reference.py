@@ -1003,7 +1003,7 @@ CLAIMS: tuple[Claim, ...] = (
         # §12 open problems
         467  local  open_problems/architecture-only-gap
             Data and widths alone predict the mean short-time gap.
-        468  limit  open_problems/output-share-from-widths
+        468  limit  infinite_width/output-share
             Infinite-width recursions give the output share.
         469  local  open_problems/drift-from-initialisation
             The initial state gives the drift of a short run.
@@ -1036,6 +1036,7 @@ CLAIMS: tuple[Claim, ...] = (
         measured={
             "scope/constraint-count-fails": discrepancy("gap", "hard_k_gap"),
             "scope/two-erosions-differ": discrepancy("erosion", "hard_k_erosion"),
+            "infinite_width/output-share": Measure(observable="output_share", reading=Discrepancy()),
         },
     ),
 )

@@ -13,6 +13,7 @@ from ._constraint_count import constraint_count_gap, training_gap
 from ._descent import descent_curve, loss_drop
 from ._flow import Flow, integrate
 from ._frozen_kernel import FrozenKernelCurve, frozen_kernel_curve, tangent_kernel
+from ._kernel_prediction import KernelPrediction, predict_descent, predict_gradient_flow
 from ._kernel_regression import KernelRegression, RegressionSolver, kernel_regression_tasks
 from ._population_descent import periodic_diffusion, population_descent
 from ._quadratic import (
@@ -41,6 +42,7 @@ __all__ = [
     "CyclicSymmetry",
     "Flow",
     "FrozenKernelCurve",
+    "KernelPrediction",
     "KernelRegression",
     "OneStepCurve",
     "OneStepMoments",
@@ -74,6 +76,8 @@ __all__ = [
     "one_step_moments",
     "periodic_diffusion",
     "population_descent",
+    "predict_descent",
+    "predict_gradient_flow",
     "rollout_residual",
     "saddle_ratio",
     "second_variation",

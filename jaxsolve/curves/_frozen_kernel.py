@@ -112,20 +112,26 @@ def frozen_kernel_curve(
             f"Kernel, residual and learning rate share one floating dtype; got {kernel.dtype}, {residual.dtype} and "
             f"{learning_rate.dtype}. Cast them to float32 or float64."
         )
-    residual = _refuse(residual, ~jnp.isfinite(residual).all(), "The residual has entries that are NaN or infinite.")
-    kernel = _refuse(kernel, ~jnp.isfinite(kernel).all(), "The kernel has entries that are NaN or infinite.")
-    allowed = 1e3 * machine_epsilon(kernel.dtype) * jnp.abs(kernel).max()
-    kernel = _refuse(
+    residual = refuse(residual, ~jnp.isfinite(residual).all(), "The residual has entries that are NaN or infinite.")
+    kernel = refuse(kernel, ~jnp.isfinite(kernel).all(), "The kernel has entries that are NaN or infinite.")
+    kernel = refuse(
         kernel,
-        jnp.abs(kernel - kernel.T).max() > allowed,
+        asymmetric(kernel),
         "The kernel is not symmetric, and an eigendecomposition would silently replace it by its symmetric part. "
-        "Symmetrise it where the difference is rounding; a kernel of another rule than backpropagation needs the "
-        "matrix powers themselves.",
+        "Symmetrise it where the difference is rounding; for a kernel of another rule than backpropagation take "
+        "predict_descent with symmetric=False.",
     )
     return _frozen_kernel_curve(kernel, residual, learning_rate, steps)
 
 
-def _refuse(value, failed, message):
+def asymmetric(kernel: Float[Array, "size size"]) -> Bool[Array, ""]:
+    """Whether a kernel differs from its transpose by more than a thousand machine epsilons of its largest entry."""
+    allowed = 1e3 * machine_epsilon(kernel.dtype) * jnp.abs(kernel).max()
+    return jnp.abs(kernel - kernel.T).max() > allowed
+
+
+def refuse(value: Array, failed: Bool[Array, ""], message: str) -> Array:
+    """``value``, or an error where ``failed`` holds: a ``ValueError`` where it is known, else at run time."""
     if isinstance(failed, Tracer):
         return eqx.error_if(value, failed, message)
     if failed:

@@ -1,6 +1,6 @@
 """Backpropagation and its alternatives: networks, backward rules and the laws of their feedback."""
 
-from ._activations import AbstractActivation, Gelu, Identity, Relu, Tanh
+from ._activations import AbstractActivation, Erf, Gelu, Identity, Relu, Tanh
 from ._alignment import SquaredCosineLaw, alignment
 from ._capacity import SurprisalLaw, alignment_cost, chance_threshold_cost, draw_squared_cosines, log_cap_fraction
 from ._ensembles import (
@@ -34,6 +34,7 @@ __all__ = [
     "Backprop",
     "DeletedShareLaw",
     "DirectFeedbackAlignment",
+    "Erf",
     "FeedbackAlignment",
     "FixedAxisFeedback",
     "ForwardPass",

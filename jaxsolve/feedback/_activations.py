@@ -63,6 +63,16 @@ class Gelu(AbstractActivation):
         return jax.scipy.special.ndtr(preactivation) + preactivation * density
 
 
+class Erf(AbstractActivation):
+    """Error function `2/√π ∫_0^p exp(−u²) du`; the derivative is `2/√π exp(−p²)`."""
+
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jax.scipy.special.erf(preactivation)
+
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return 2 / math.sqrt(math.pi) * jnp.exp(-(preactivation**2))
+
+
 class Identity(AbstractActivation):
     """No activation, for deep linear networks; the derivative is 1."""
 

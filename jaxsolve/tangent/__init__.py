@@ -5,4 +5,20 @@ from ._kernel import kernel
 from ._memory import kernel_bytes
 from ._operator import choose_form, operator
 
-__all__ = ["choose_form", "empirical", "empirical_operator", "kernel", "kernel_bytes", "operator"]
+__all__ = [
+    "InfiniteWidthKernels",
+    "KernelDrift",
+    "KernelFile",
+    "KernelSpectrum",
+    "choose_form",
+    "empirical",
+    "empirical_operator",
+    "infinite_width_kernels",
+    "kernel",
+    "kernel_bytes",
+    "kernel_drift",
+    "kernel_spectrum",
+    "load_kernels",
+    "operator",
+    "save_kernels",
+]

@@ -207,8 +207,8 @@ def test_anisotropic_wishart_tasks_have_a_saddle_on_the_diagonal():
         second_variation(gains, direction, held_out, jnp.eye(size), depth=depth)
         for direction in (upper, lower, upper - lower)
     )
-    assert (own.mean() > 0)
-    assert (transposed.mean() > 0)
+    assert own.mean() > 0
+    assert transposed.mean() > 0
     balance = (transposed.mean() / own.mean()) ** 0.25
     coupling = (own + transposed - both) / 2
     values = balance**2 * own + transposed / balance**2 - 2 * coupling

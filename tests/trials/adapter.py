@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
 NOT_BUILT = {
     "e0": "initial erosion",
-    "linear_curve": "curves of a frozen kernel",
     "solve": "linear solves",
     "solve_vjp": "linear solves",
     "exact_curve": "population curves",
@@ -59,6 +58,17 @@ class Adapter:
     def fa_grads(self, Ws, Bs, X, R, act, rule):
         network = _network(Ws, act)
         return list(_rule(rule, Bs).gradients(network, network.forward(jnp.asarray(X)), jnp.asarray(R)).weights)
+
+    def linear_curve(self, K, r0, eta_over_n, steps):
+        kernel = jnp.asarray(K)
+        return curves.predict_descent(
+            kernel,
+            jnp.asarray(r0),
+            learning_rate=jnp.asarray(eta_over_n, kernel.dtype),
+            loss_divisor=1,
+            steps=jnp.asarray(steps),
+            symmetric=bool(jnp.array_equal(kernel, kernel.T)),
+        ).loss
 
     def alignment(self, A, B):
         return feedback.alignment(jnp.asarray(A), jnp.asarray(B))
