@@ -43,7 +43,8 @@ class RESULTS(eqx.Enumeration):
     )
     not_integrated = (
         "The solver of a differential equation stopped before its last time: it met its limit on steps, or its "
-        "implicit stages did not converge. Raise max_steps or the tolerance, or look for a state that escapes in finite time."
+        "implicit stages did not converge. Raise max_steps or the tolerance, or look for a state that escapes in "
+        "finite time."
     )
     not_positive = (
         "A gain, an eigenvalue or a number of degrees of freedom is not positive. The formula divides by it or takes "
