@@ -153,13 +153,16 @@ class Convolution(AbstractConnection):
         strides: Sequence[int] = (1, 1),
         padding: str | Sequence[Sequence[int]] = "SAME",
     ):
-        sizes = tuple(map(tuple, (image_shape, kernel_shape, strides)))
-        if [len(entries) for entries in sizes] != [3, 2, 2] or min(map(min, sizes)) < 1:
+        sizes = (*image_shape, *kernel_shape, *strides)
+        if (len(image_shape), len(kernel_shape), len(strides)) != (3, 2, 2) or min(sizes) < 1:
             raise ValueError(
                 "A convolution has an image_shape of (channels, height, width), and a kernel_shape and strides of two "
-                f"numbers each, all at least 1; got {sizes[0]}, {sizes[1]} and {sizes[2]}."
+                f"numbers each, all at least 1; got {image_shape}, {kernel_shape} and {strides}."
             )
-        self.image_shape, self.kernel_shape, self.strides = sizes
+        channels, height, width = image_shape
+        self.image_shape = channels, height, width
+        self.kernel_shape = kernel_shape[0], kernel_shape[1]
+        self.strides = strides[0], strides[1]
         if isinstance(padding, str):
             if padding not in ("SAME", "SAME_LOWER", "VALID"):
                 raise ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of numbers; got {padding!r}.")

@@ -35,8 +35,8 @@ class ConvolutionalNetwork(AbstractNetwork):
     ----------
     weights
         `W_1, …, W_L`, with `W_l` of shape `(units, fan_in)`.
-    connections
-        A [`Convolution`][] or [`Dense`][] for each.
+    convolutions
+        How the first of them act; the other layers are dense.
     biases
         `b_1, …, b_L` of shapes `(units,)`, one number per channel of a convolution; with ``None`` for a layer
         without, or ``None`` for a network without biases.
@@ -46,7 +46,8 @@ class ConvolutionalNetwork(AbstractNetwork):
     Raises
     ------
     ValueError
-        Where consecutive layers do not fit, the last layer is not dense, or the arrays are not of one floating dtype.
+        Where consecutive layers do not fit, there is no dense layer at the end, or the arrays are not of one floating
+        dtype.
 
     >>> network = ConvolutionalNetwork.initialise((1, 14, 14), channels=(8, 16), outputs=10, key=jax.random.key(0))
     >>> network.widths, [weight.shape for weight in network.weights]
@@ -54,26 +55,24 @@ class ConvolutionalNetwork(AbstractNetwork):
     """
 
     weights: Matrices = eqx.field(converter=matrices)
-    connections: tuple[AbstractConnection, ...] = eqx.field(converter=tuple)
+    convolutions: tuple[Convolution, ...] = eqx.field(converter=tuple)
     biases: Biases | None = eqx.field(converter=optional_vectors, default=None)
     activation: Activations = Relu()
 
     def __check_init__(self):
-        if len(self.connections) != len(self.weights):
+        if len(self.convolutions) >= len(self.weights):
             raise ValueError(
-                f"There is one connection per weight matrix; got {len(self.connections)} for {len(self.weights)}."
+                f"The last layer is linear and dense: {len(self.convolutions)} convolutions need more weight matrices; "
+                f"got {len(self.weights)}."
             )
         check_parameters(self)
-        if not isinstance(self.connections[-1], Dense):
-            raise ValueError("The last layer is linear and dense; add one behind the last convolution.")
-        for layer, (below, above) in enumerate(pairwise(self.connections), start=1):
-            if isinstance(below, Convolution) and isinstance(above, Convolution):
-                image = (self.weights[layer - 1].shape[0], *below.positions)
-                if image != above.image_shape:
-                    raise ValueError(
-                        f"The convolution of layer {layer + 1} expects an image of shape {above.image_shape}, but "
-                        f"layer {layer} gives {image}."
-                    )
+        for layer, (below, above) in enumerate(pairwise(self.convolutions), start=1):
+            image = (self.weights[layer - 1].shape[0], *below.positions)
+            if image != above.image_shape:
+                raise ValueError(
+                    f"The convolution of layer {layer + 1} expects an image of shape {above.image_shape}, but layer "
+                    f"{layer} gives {image}."
+                )
 
     @classmethod
     def initialise(
@@ -123,23 +122,26 @@ class ConvolutionalNetwork(AbstractNetwork):
         ValueError
             As [`Convolution`][] and [`weight_variances`][] do.
         """
-        image, connections, shapes = tuple(image_shape), [], []
+        image, convolutions, shapes = tuple(image_shape), [], []
         for units in channels:
             convolution = Convolution(image, kernel_shape, strides, padding)
-            connections.append(convolution)
+            convolutions.append(convolution)
             shapes.append((units, convolution.fan_in))
             image = (units, *convolution.positions)
         widths = (math.prod(image), *hidden, outputs)
-        connections += [Dense()] * (len(widths) - 1)
         shapes += [(above, below) for below, above in pairwise(widths)]
         fans = (*(fan_in for _, fan_in in shapes), outputs)
         variances = weight_variances(fans, hidden_gain=hidden_gain, output_gain=output_gain)
         weights = gaussian_matrices(shapes, variances, dtype=dtype, key=key)
         biases = tuple(jnp.zeros(units, dtype) for units, _ in shapes) if use_bias else None
-        return cls(weights, connections, biases, activation)
+        return cls(weights, convolutions=convolutions, biases=biases, activation=activation)
+
+    @property
+    def connections(self) -> tuple[AbstractConnection, ...]:
+        """The convolutions, and dense layers after them."""
+        return (*self.convolutions, *[Dense()] * (len(self.weights) - len(self.convolutions)))
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """`(channels, height, width)` before a convolution, else `(n_0,)`."""
-        first = self.connections[0]
-        return first.image_shape if isinstance(first, Convolution) else (self.weights[0].shape[1],)
+        """`(channels, height, width)`; `(n_0,)` where there is no convolution."""
+        return self.convolutions[0].image_shape if self.convolutions else (self.weights[0].shape[1],)

@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._activations import AbstractActivation, Elementwise, Identity, Relu, Tanh
-from ._connections import AbstractConnection, Convolution, Dense
+from ._connections import Convolution
 from ._convolutional import ConvolutionalNetwork
 from ._network import MLP
 
@@ -100,7 +100,7 @@ class _Reader:
             raise ValueError(f"image_shape is (channels, height, width), each at least 1; got {shape}.")
         self.shape = shape
         self.names, self.weights, self.biases = [], [], []
-        self.connections: list[AbstractConnection] = []
+        self.convolutions: list[Convolution] = []
         self.activations: list[AbstractActivation | None] = []
         self.owners: dict[int, str] = {}
 
@@ -124,14 +124,16 @@ class _Reader:
                 "is the last one with weights and is followed by an activation; the last layer is linear here. Leave "
                 "the activation to the loss.",
             )
-        if not isinstance(self.connections[-1], Dense):
+        if len(self.convolutions) == len(self.weights):
             _refuse(self.names[-1], "is a convolution and the last layer. Flatten its image and add a Linear.")
         hidden = tuple(Identity() if activation is None else activation for activation in self.activations[:-1])
         alike = all(eqx.tree_equal(hidden[0], other) for other in hidden)
         activation = hidden[0] if hidden and alike else hidden or Relu()
-        if all(isinstance(connection, Dense) for connection in self.connections):
+        if not self.convolutions:
             return MLP(self.weights, self.biases, activation)
-        return ConvolutionalNetwork(self.weights, self.connections, self.biases, activation)
+        return ConvolutionalNetwork(
+            self.weights, convolutions=self.convolutions, biases=self.biases, activation=activation
+        )
 
     def _linear(self, name: str, layer: eqx.nn.Linear) -> None:
         if self.shape is not None and len(self.shape) == 3:
@@ -141,7 +143,7 @@ class _Reader:
         units, fan_in = layer.weight.shape
         if self.shape not in (None, (fan_in,)):
             _refuse(name, f"is a Linear of {fan_in} inputs, but the layer below gives {self.shape[0]}.")
-        self._add(name, layer, layer.weight, Dense())
+        self._add(name, layer, layer.weight)
         self.shape = (units,)
 
     def _convolution(self, name: str, layer: eqx.nn.Conv) -> None:
@@ -155,12 +157,13 @@ class _Reader:
                 f"is a convolution with groups {layer.groups}, dilation {layer.dilation} and padding mode "
                 f"{layer.padding_mode}. Only groups 1, dilation 1 and ZEROS are taken in.",
             )
-        connection = Convolution(self.shape, layer.kernel_size, layer.stride, layer.padding)
+        convolution = Convolution(self.shape, layer.kernel_size, layer.stride, layer.padding)
         channels = layer.weight.shape[0]
-        self._add(name, layer, layer.weight.reshape(channels, connection.fan_in), connection)
-        self.shape = (channels, *connection.positions)
+        self._add(name, layer, layer.weight.reshape(channels, convolution.fan_in))
+        self.convolutions.append(convolution)
+        self.shape = (channels, *convolution.positions)
 
-    def _add(self, name: str, layer, weight, connection: AbstractConnection) -> None:
+    def _add(self, name: str, layer, weight) -> None:
         for array in (layer.weight, layer.bias):
             if array is None:
                 continue
@@ -177,7 +180,6 @@ class _Reader:
         self.names.append(name)
         self.weights.append(weight)
         self.biases.append(None if layer.bias is None else layer.bias.reshape(weight.shape[0]))
-        self.connections.append(connection)
         self.activations.append(None)
 
     def _function(self, name: str, function) -> None:

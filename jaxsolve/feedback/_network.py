@@ -1,5 +1,6 @@
 """Networks with explicit weights, and what their forward pass leaves for a backward rule."""
 
+import abc
 import math
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -88,17 +89,21 @@ class AbstractNetwork(eqx.Module):
         `b_1, …, b_L` of shapes `(units,)`, with ``None`` for a layer without, or ``None`` for a network without.
     activation
         `φ`, one for all hidden layers or one for each.
-    connections
-        How each weight matrix acts.
-    input_shape
-        The shape of one example.
     """
 
     weights: eqx.AbstractVar[Matrices]
     biases: eqx.AbstractVar[Biases | None]
     activation: eqx.AbstractVar[Activations]
-    connections: eqx.AbstractVar[tuple[AbstractConnection, ...]]
-    input_shape: eqx.AbstractVar[tuple[int, ...]]
+
+    @property
+    @abc.abstractmethod
+    def connections(self) -> tuple[AbstractConnection, ...]:
+        """How each weight matrix acts."""
+
+    @property
+    @abc.abstractmethod
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
 
     @property
     def widths(self) -> tuple[int, ...]:
