@@ -2,6 +2,7 @@
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,7 +49,7 @@ def test_a_convolution_is_the_one_of_xla(convolution):
         hidden.reshape(3, *convolution.image_shape), kernel, convolution.strides, convolution.padding
     )
     weight = kernel.reshape(4, -1)
-    measured = convolution.apply(hidden, weight, bias)
+    measured = eqx.filter_jit(convolution.apply)(hidden, weight, bias)
     assert measured.shape[1] == convolution.widths(weight)[1]
     np.testing.assert_allclose(measured.reshape(expected.shape), expected + bias[None, :, None, None], atol=1e-14)
 
@@ -59,13 +60,23 @@ def test_the_way_back_is_the_transpose(convolution):
     generator = np.random.default_rng(0)
     hidden = jnp.asarray(generator.standard_normal((3, math.prod(convolution.image_shape))))
     weight = jnp.asarray(generator.standard_normal((4, convolution.fan_in)))
-    above = convolution.apply(hidden, weight, None)
-    error = jnp.asarray(generator.standard_normal(above.shape))
-    product = float(jnp.sum(above * error))
-    assert float(jnp.sum(convolution.send_back(error, weight.T) * hidden)) == pytest.approx(product, rel=1e-12)
-    gradient, shift = convolution.gradient(hidden, error)
-    assert float(jnp.sum(gradient * weight)) == pytest.approx(product, rel=1e-12)
-    np.testing.assert_allclose(shift, error.reshape(3, 4, -1).sum(axis=(0, 2)), rtol=1e-13)
+    units = convolution.widths(weight)[1]
+    error = jnp.asarray(generator.standard_normal((3, units)))
+
+    @jax.jit
+    def products(hidden, weight, error):
+        gradient, shift = convolution.gradient(hidden, error)
+        return (
+            jnp.sum(convolution.apply(hidden, weight, None) * error),
+            jnp.sum(convolution.send_back(error, weight.T) * hidden),
+            jnp.sum(gradient * weight),
+            shift,
+        )
+
+    product, back, own, shift = products(hidden, weight, error)
+    assert float(back) == pytest.approx(float(product), rel=1e-12)
+    assert float(own) == pytest.approx(float(product), rel=1e-12)
+    np.testing.assert_allclose(shift, error.reshape(3, 4, units // 4).sum(axis=(0, 2)), rtol=1e-13)
 
 
 def jacobian(network, inputs):
@@ -93,24 +104,34 @@ def test_tangent_factors_are_those_of_the_jacobian(use_bias):
     np.testing.assert_allclose(total, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
 
 
+@jax.jit
+def outputs(network, inputs):
+    return network(inputs)
+
+
 def test_images_and_rows_are_the_same_inputs():
     network, inputs = problem()
     assert network.input_shape == (2, 6, 5)
     assert network.widths == (60, 27, 16, 3)
     images = np.asfortranarray(np.asarray(inputs).reshape(4, 2, 6, 5)[::-1])[::-1]
-    assert jnp.array_equal(network(images), network(inputs))
+    assert jnp.array_equal(outputs(network, images), outputs(network, inputs))
     integers = np.arange(120).reshape(2, 60)
-    assert jnp.array_equal(network(integers), network(integers.astype(float)))
+    assert jnp.array_equal(outputs(network, integers), outputs(network, integers.astype(float)))
 
 
 @pytest.mark.parametrize("examples", [0, 1])
 def test_few_examples_and_one_output(examples):
     network, inputs = problem(examples=examples, outputs=1, use_bias=True)
-    forward = network.forward(inputs)
     rule = DirectFeedbackAlignment.sample(network, key=jax.random.key(0))
-    updates = rule.gradients(network, forward, forward.outputs)
+
+    @jax.jit
+    def both(network, inputs):
+        forward = network.forward(inputs)
+        deltas = rule.deltas(network, forward, jnp.ones((1, 1, 1)))
+        return rule.gradients(network, forward, forward.outputs), network.tangent_factors(forward, deltas)
+
+    updates, factors = both(network, inputs)
     assert [leaf.shape for leaf in jax.tree.leaves(updates)] == [leaf.shape for leaf in jax.tree.leaves(network)]
-    factors = network.tangent_factors(forward, rule.deltas(network, forward, jnp.ones((1, 1, 1))))
     assert [factor.errors.shape for factor in factors[:-1]] == [(examples, 1, 57), (examples, 1, 112)]
     if not examples:
         assert not any(leaf.any() for leaf in jax.tree.leaves(updates))
@@ -129,8 +150,8 @@ def test_initial_weights_have_the_declared_variances():
 def test_vectorised_weights_need_no_convolution():
     network, inputs = problem()
     ensemble = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf]), network)
-    outputs = jax.vmap(lambda member: member(inputs))(ensemble)
-    np.testing.assert_allclose(outputs[1], 8 * network(inputs), rtol=1e-13)
+    together = jax.jit(jax.vmap(lambda member: member(inputs)))(ensemble)
+    np.testing.assert_allclose(together[1], 8 * outputs(network, inputs), rtol=1e-13)
     program = str(jax.make_jaxpr(jax.vmap(lambda member: member(inputs)))(ensemble))
     assert "conv_general" not in program
     assert "dot_general" in program
