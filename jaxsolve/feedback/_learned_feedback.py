@@ -29,7 +29,7 @@ class SignSymmetry(AbstractSequentialRule):
     def uniform(cls, network: AbstractNetwork, *, hidden_gain: float = 2.0, output_gain: float = 1.0) -> "SignSymmetry":
         """One magnitude per layer, the standard deviation in [`FeedbackAlignment.sample`][]."""
         variances = replaced_variances(network, hidden_gain, output_gain)
-        return cls(jnp.asarray(variance**0.5, network.dtype) for variance in variances)
+        return cls([jnp.asarray(variance**0.5, network.dtype) for variance in variances])
 
     @classmethod
     def sample(
@@ -109,7 +109,7 @@ class KolenPollack(AbstractSequentialRule):
         check_feedback(self, self.feedback, change, replaced_shapes(change))
         kept = 1 - jnp.asarray(decay, change.dtype)
         pairs = zip(self.feedback, change.weights[1:], strict=True)
-        return KolenPollack(kept * matrix + weight.T for matrix, weight in pairs)
+        return KolenPollack([kept * matrix + weight.T for matrix, weight in pairs])
 
 
 def _magnitudes(network: AbstractNetwork, variances: tuple[float, ...], key: Key) -> Matrices:

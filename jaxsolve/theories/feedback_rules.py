@@ -84,10 +84,10 @@ class FeedbackRules(AbstractTheory):
         dtype: jax.typing.DTypeLike = float,
         examples: int = 12,
         width: int = 10,
-        depths: tuple[int, ...] = (1, 2, 3, 6),
+        depths: tuple[int, ...] = (1, 2, 4),
         instance_seed: int = INSTANCE_SEED,
     ) -> "FeedbackRules":
-        """Twelve examples, networks of width 10 with 1, 2, 3 and 6 hidden layers."""
+        """Twelve examples, networks of width 10 with 1, 2 and 4 hidden layers."""
         generator, deepest = np.random.default_rng(instance_seed), max(depths)
 
         def drawn(*shape, scale=1.0):
@@ -105,10 +105,16 @@ class FeedbackRules(AbstractTheory):
 
     @classmethod
     def full(
-        cls, *, dtype: jax.typing.DTypeLike = float, examples: int = 128, width: int = 64, **options
+        cls,
+        *,
+        dtype: jax.typing.DTypeLike = float,
+        examples: int = 128,
+        width: int = 64,
+        depths: tuple[int, ...] = (1, 2, 3, 6),
+        **options,
     ) -> "FeedbackRules":
-        """128 examples, networks of width 64; the other options are those of ``quick``."""
-        return cls.quick(dtype=dtype, examples=examples, width=width, **options)
+        """128 examples, networks of width 64 with 1, 2, 3 and 6 hidden layers."""
+        return cls.quick(dtype=dtype, examples=examples, width=width, depths=depths, **options)
 
     def grid(self) -> Float[Array, " points"]:
         """Numbers of hidden layers."""
@@ -171,8 +177,10 @@ def _derivatives(inputs, targets, weights, feedback, direct):
         return jnp.sum(residual * values)
 
     def update(matrices, sequential):
-        slopes = [jax.grad(paired, 3)(matrices, sequential, layer, weight) for layer, weight in enumerate(weights)]
-        return jnp.stack(slopes)
+        def total(weights):
+            return sum(paired(matrices, sequential, layer, weight) for layer, weight in enumerate(weights))
+
+        return jax.grad(total)(weights)
 
     exact, sequential, straight = jax.grad(loss)(weights), update(feedback, True), update(direct, False)
     speed, other = (jax.jvp(loss, (weights,), (direction,))[1] for direction in (exact, sequential))
