@@ -21,7 +21,7 @@ def test_the_mean_erosion_is_the_hidden_share(evaluation):
         assert ((share > 0.05) & (share < 0.5)).all()
         score = (np.asarray(pair.measured.value) - share) / np.asarray(pair.measured.standard_error)
         assert (np.abs(score) < 4).all()
-        assert (np.asarray(pair.measured.standard_error) < 0.02 * share.max()).all()
+        assert (np.asarray(pair.measured.standard_error) < 0.03 * share.max()).all()
 
 
 def test_the_counterfeit_is_found_out(evaluation):
@@ -36,8 +36,8 @@ def test_images_are_pooled_and_standardised():
     images = np.asarray(theory.images)
     assert abs(images.mean()) < 1e-12
     assert abs(images.std() - 1) < 1e-12
-    assert images.shape == (32, 196)
-    corners = images.reshape(32, 14, 14)[:, [0, 0, -1, -1], [0, -1, 0, -1]]
+    assert images.shape == (16, 196)
+    corners = images.reshape(16, 14, 14)[:, [0, 0, -1, -1], [0, -1, 0, -1]]
     assert np.allclose(corners, images.min())
 
 
@@ -49,7 +49,7 @@ def test_the_norm_of_the_output_layer_needs_no_convolution():
     features = jax.jit(lambda network: network.forward(theory.images).activations[-1])(network)
     last = MLP([network.weights[-1]])
     forward = last.forward(features)
-    cotangent = (jax.nn.softmax(forward.outputs) - theory.targets) / 32
+    cotangent = (jax.nn.softmax(forward.outputs) - theory.targets) / 16
     speed = Backprop().speed(last, forward, cotangent)
     assert float(norms[0, -1]) == pytest.approx(float(speed), rel=1e-12)
     assert jnp.all(norms > 0)
