@@ -84,10 +84,10 @@ class FeedbackRules(AbstractTheory):
         dtype: jax.typing.DTypeLike = float,
         examples: int = 12,
         width: int = 10,
-        depths: tuple[int, ...] = (1, 2, 4),
+        depths: tuple[int, ...] = (1, 3),
         instance_seed: int = INSTANCE_SEED,
     ) -> "FeedbackRules":
-        """Twelve examples, networks of width 10 with 1, 2 and 4 hidden layers."""
+        """Twelve examples, networks of width 10 with 1 and 3 hidden layers."""
         generator, deepest = np.random.default_rng(instance_seed), max(depths)
 
         def drawn(*shape, scale=1.0):
