@@ -25,8 +25,7 @@ def test_the_rules_are_different(evaluation):
     exact, sequential, direct, output = (
         np.asarray(evaluation.pairs[name].predicted.value) for name in FeedbackRules.observables[:4]
     )
-    assert np.allclose(sequential[0], direct[0])
-    for one, other in ((exact, sequential), (exact, direct), (sequential[1:], direct[1:])):
+    for one, other in ((exact, sequential), (exact, direct), (sequential, direct)):
         distance = np.linalg.norm(one - other, axis=(1, 2, 3)) / np.linalg.norm(one, axis=(1, 2, 3))
         assert (distance > 0.1).all()
     for point, depth in enumerate((1, 3)):
