@@ -128,7 +128,7 @@ class ConvolutionalErosion(AbstractTheory):
 
             def along(direction):
                 pairs = zip(exact.weights, direction.weights, strict=True)
-                return sum(jnp.sum(one * other) for one, other in pairs)
+                return jnp.stack([jnp.sum(one * other) for one, other in pairs]).sum()
 
             return tuple(1 - along(other) / along(exact) for other in others)
 
