@@ -180,6 +180,19 @@ CLAIMS: tuple[Claim, ...] = (
             One squared coordinate of a Gaussian vector over its squared norm has the law of the squared cosine.
         """,
         measured={
+            "addendum_cnn/mean-erosion": Measure(
+                theory="convolutional_erosion", observable="feedback_alignment", reading=LargestDiscrepancy()
+            ),
+            "feedback_rules/backpropagation": Measure(observable="backprop", reading=Discrepancy()),
+            "feedback_rules/feedback-alignment": Measure(observable="feedback_alignment", reading=Discrepancy()),
+            "feedback_rules/layer-gradient": Measure(observable="feedback_alignment", reading=LargestDiscrepancy()),
+            "feedback_rules/output-gradient": Measure(observable="output_gradient", reading=Discrepancy()),
+            "learning_speed/backpropagation-speed": Measure(
+                theory="feedback_rules", observable="backprop_speed", reading=Discrepancy()
+            ),
+            "learning_speed/one-step-erosion": Measure(
+                theory="feedback_rules", observable="erosion", reading=Discrepancy()
+            ),
             "alignment_law/squared-cosine-law": SQUARED_COSINE,
             "alignment_law/mean-squared-cosine": Measure(observable="squared_cosine", reading=Mean(64.0)),
             "alignment_law/survival-function": SQUARED_COSINE,

@@ -1,8 +1,10 @@
 """Backpropagation and its alternatives: networks, backward rules and the laws of their feedback."""
 
-from ._activations import AbstractActivation, Erf, Gelu, Identity, Relu, Tanh
+from ._activations import AbstractActivation, Elementwise, Erf, Gelu, Identity, Relu, Tanh
 from ._alignment import SquaredCosineLaw, alignment
 from ._capacity import SurprisalLaw, alignment_cost, chance_threshold_cost, draw_squared_cosines, log_cap_fraction
+from ._connections import AbstractConnection, Convolution, Dense, TangentFactor
+from ._convolutional import ConvolutionalNetwork
 from ._ensembles import (
     AbstractFeedbackEnsemble,
     AnisotropicFeedback,
@@ -20,7 +22,9 @@ from ._ensembles import (
     sampled_second_moment,
     worst_coverage,
 )
-from ._network import MLP, ForwardPass, TangentFactor, weight_variances
+from ._equinox import from_equinox
+from ._learned_feedback import KolenPollack, ResampledSignSymmetry, SignSymmetry
+from ._network import MLP, AbstractNetwork, ForwardPass, weight_variances
 from ._random_subspace import DeletedShareLaw, alignment_constraints
 from ._rules import AbstractBackwardRule, AbstractSequentialRule, Backprop, DirectFeedbackAlignment, FeedbackAlignment
 
@@ -28,12 +32,18 @@ __all__ = [
     "MLP",
     "AbstractActivation",
     "AbstractBackwardRule",
+    "AbstractConnection",
     "AbstractFeedbackEnsemble",
+    "AbstractNetwork",
     "AbstractSequentialRule",
     "AnisotropicFeedback",
     "Backprop",
+    "Convolution",
+    "ConvolutionalNetwork",
     "DeletedShareLaw",
+    "Dense",
     "DirectFeedbackAlignment",
+    "Elementwise",
     "Erf",
     "FeedbackAlignment",
     "FixedAxisFeedback",
@@ -41,11 +51,14 @@ __all__ = [
     "Gelu",
     "Identity",
     "IsotropicFeedback",
+    "KolenPollack",
     "LowRankFeedback",
     "OrthogonalFeedback",
     "RandomAxisFeedback",
     "Relu",
+    "ResampledSignSymmetry",
     "SignFeedback",
+    "SignSymmetry",
     "SparseFeedback",
     "SquaredCosineLaw",
     "SubspaceFeedback",
@@ -59,6 +72,7 @@ __all__ = [
     "coverage",
     "draw_squared_cosines",
     "finite_sample_coverage",
+    "from_equinox",
     "log_cap_fraction",
     "prior_coverage",
     "sampled_second_moment",

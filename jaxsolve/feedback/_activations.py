@@ -2,6 +2,7 @@
 
 import abc
 import math
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -26,7 +27,7 @@ class AbstractActivation(eqx.Module):
 
 
 class Relu(AbstractActivation):
-    """Rectifier `max(p, 0)`; the derivative is 1 for `p > 0` and 0 elsewhere, at 0 included.
+    """Rectifier `max(p, 0)`; the derivative is 1 for `p > 0` and 0 elsewhere, at 0 included. NaN stays NaN.
 
     >>> Relu().derivative(jnp.array([-1.0, 0.0, 2.0])).tolist()
     [0.0, 0.0, 1.0]
@@ -36,7 +37,7 @@ class Relu(AbstractActivation):
         return jax.nn.relu(preactivation)
 
     def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        return (preactivation > 0).astype(preactivation.dtype)
+        return jnp.where(jnp.isnan(preactivation), preactivation, (preactivation > 0).astype(preactivation.dtype))
 
 
 class Tanh(AbstractActivation):
@@ -81,3 +82,24 @@ class Identity(AbstractActivation):
 
     def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return jnp.ones_like(preactivation)
+
+
+class Elementwise(AbstractActivation):
+    """Any function that acts on each entry alone; the derivative is its forward derivative.
+
+    Parameters
+    ----------
+    function
+        Takes and returns an array of any shape, entry by entry.
+
+    >>> Elementwise(jnp.sin).derivative(jnp.zeros(2)).tolist()
+    [1.0, 1.0]
+    """
+
+    function: Callable = eqx.field(static=True)
+
+    def __call__(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return self.function(preactivation)
+
+    def derivative(self, preactivation: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        return jax.jvp(self.function, (preactivation,), (jnp.ones_like(preactivation),))[1]

@@ -1,8 +1,9 @@
-"""Multilayer perceptrons with explicit weights, and what their forward pass leaves for a backward rule."""
+"""Networks with explicit weights, and what their forward pass leaves for a backward rule."""
 
+import abc
 import math
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import equinox as eqx
 import jax
@@ -11,14 +12,24 @@ from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike, Key
 from ._activations import AbstractActivation, Relu
+from ._connections import AbstractConnection, Dense, TangentFactor, with_ones
+
+Matrices = tuple[Float[Array, "_ _"], ...]
+Biases = tuple[Float[Array, " _"] | None, ...]
+Activations = AbstractActivation | tuple[AbstractActivation, ...]
 
 
-def _matrices(arrays: Iterable) -> tuple[Array, ...]:
+def matrices(arrays: Iterable) -> tuple[Array, ...]:
+    """The arrays as arrays of JAX."""
     return tuple(jnp.asarray(array) for array in arrays)
 
 
-def _optional_vectors(arrays: Iterable | None) -> tuple[Array, ...] | None:
-    return None if arrays is None else _matrices(arrays)
+def optional_vectors(arrays: Iterable | None) -> Biases | None:
+    """The biases as arrays of JAX; ``None`` where no layer has one."""
+    if arrays is None:
+        return None
+    vectors = tuple(None if array is None else jnp.asarray(array) for array in arrays)
+    return None if vectors and all(vector is None for vector in vectors) else vectors
 
 
 def weight_variances(widths: Sequence[int], *, hidden_gain: float = 2.0, output_gain: float = 1.0) -> tuple[float, ...]:
@@ -52,7 +63,7 @@ class ForwardPass(eqx.Module):
     Attributes
     ----------
     activations
-        `h_0, …, h_{L−1}`: what each weight matrix multiplies, `h_0` the inputs; `(N, n_l)` each.
+        `h_0, …, h_{L−1}`: the layer below each weight matrix, `h_0` the inputs; `(N, n_l)` each.
     gates
         `φ'` at the pre-activations of the hidden layers `1, …, L−1`; zeros and ones for the rectifier.
     outputs
@@ -64,25 +75,157 @@ class ForwardPass(eqx.Module):
     outputs: Float[Array, "examples outputs"]
 
 
-class TangentFactor(eqx.Module):
-    """What one layer contributes to tangent kernels, as factors of its per-example gradients.
+class AbstractNetwork(eqx.Module):
+    """Layers one after the other: `h_0 = x`, `h_l = φ(W_l h_{l−1} + b_l)` for `l < L`, `f(x) = W_L h_{L−1} + b_L`.
 
-    The contribution to a kernel between examples `n` and `m` and outputs `c` and `c'` is
-    `⟨hidden(n), hidden(m)⟩ ⟨errors(n, c), errors'(m, c')⟩`, where the second ``errors`` may come from another rule.
+    How `W_l` acts on the layer below is told by a connection: on all of it, or on the patches of an image. Every layer
+    stands in a row of `n_l` numbers per example, and has parameters of its own.
 
     Attributes
     ----------
-    hidden
-        `(N, features)`, or ``None`` for a first factor of one: then ``errors`` are whole per-example gradients.
-    errors
-        `(N, n_L, units)`, or ``None`` for the output layer, whose second factor is 1 for `c = c'` and else 0.
+    weights
+        `W_1, …, W_L`, with `W_l` of shape `(units, fan_in)`.
+    biases
+        `b_1, …, b_L` of shapes `(units,)`, with ``None`` for a layer without, or ``None`` for a network without.
+    activation
+        `φ`, one for all hidden layers or one for each.
     """
 
-    hidden: Float[Array, "examples features"] | None
-    errors: Float[Array, "examples outputs units"] | None
+    weights: eqx.AbstractVar[Matrices]
+    biases: eqx.AbstractVar[Biases | None]
+    activation: eqx.AbstractVar[Activations]
+
+    @property
+    @abc.abstractmethod
+    def connections(self) -> tuple[AbstractConnection, ...]:
+        """How each weight matrix acts."""
+
+    @property
+    @abc.abstractmethod
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """`(n_0, …, n_L)`: how many numbers each layer holds; for an image channels times height times width."""
+        pairs = [side.widths(weight) for side, weight in zip(self.connections, self.weights, strict=True)]
+        return (pairs[0][0], *(above for _, above in pairs))
+
+    @property
+    def depth(self) -> int:
+        """Number of hidden layers, `L − 1`."""
+        return len(self.weights) - 1
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """The dtype of the parameters."""
+        return self.weights[0].dtype
+
+    def forward(self, inputs: Num[ArrayLike, "examples *features"]) -> ForwardPass:
+        """Evaluate the network and keep what backward rules need.
+
+        Integer inputs are converted to the dtype of the network. A NaN among the inputs or the parameters comes out as
+        NaN, in the outputs and in what backward rules make of them.
+
+        Parameters
+        ----------
+        inputs
+            One example each, of shape ``input_shape`` or as a row of `n_0` numbers; there may be none.
+
+        Raises
+        ------
+        ValueError
+            Where the inputs do not have one of these shapes, or have another floating dtype than the network.
+        """
+        hidden = self._checked(inputs)
+        layers = list(zip(self.connections, self.weights, self._vectors(), strict=True))
+        activations, gates = [hidden], []
+        for (connection, weight, bias), activation in zip(layers[:-1], self._activations(), strict=True):
+            preactivation = connection.apply(hidden, weight, bias)
+            hidden = activation(preactivation)
+            activations.append(hidden)
+            gates.append(activation.derivative(preactivation))
+        connection, weight, bias = layers[-1]
+        return ForwardPass(tuple(activations), tuple(gates), connection.apply(hidden, weight, bias))
+
+    def __call__(self, inputs: Num[ArrayLike, "examples *features"]) -> Float[Array, "examples outputs"]:
+        """The outputs `f`, one row per example; raises as [`AbstractNetwork.forward`][] does."""
+        return self.forward(inputs).outputs
+
+    def tangent_factors(
+        self, forward: ForwardPass, deltas: Sequence[Float[Array, "#examples outputs _"]]
+    ) -> tuple[TangentFactor, ...]:
+        """The factors of the tangent kernel, one per layer.
+
+        A dense layer gives `h_{l−1}`, with a column of ones for a bias, and `δ_l`. A convolution uses its weights at
+        every position, so it gives whole per-example gradients, summed over the positions.
+
+        Parameters
+        ----------
+        forward
+            At the examples.
+        deltas
+            The errors `δ_1, …, δ_L` of some rule for the cotangents `e_1, …, e_{n_L}`.
+        """
+        layers = list(zip(self.connections, forward.activations, deltas, self._vectors(), strict=True))
+        hidden = [
+            connection.tangent_factor(below, errors, use_bias=bias is not None)
+            for connection, below, errors, bias in layers[:-1]
+        ]
+        _, below, _, bias = layers[-1]
+        return (*hidden, TangentFactor(below if bias is None else with_ones(below), None))
+
+    def _vectors(self) -> Biases:
+        return (None,) * len(self.weights) if self.biases is None else self.biases
+
+    def _activations(self) -> tuple[AbstractActivation, ...]:
+        return self.activation if isinstance(self.activation, tuple) else (self.activation,) * self.depth
+
+    def _checked(self, inputs) -> Array:
+        inputs = jnp.asarray(inputs)
+        shape, features = self.input_shape, math.prod(self.input_shape)
+        if not inputs.ndim or inputs.shape[1:] not in (shape, (features,)):
+            images = "" if len(shape) == 1 else f" or (examples, {', '.join(map(str, shape))})"
+            raise ValueError(
+                f"Inputs have shape (examples, {features}){images}, the width of this network; got {inputs.shape}."
+            )
+        if jnp.issubdtype(inputs.dtype, jnp.integer):
+            inputs = inputs.astype(self.dtype)
+        if inputs.dtype != self.dtype:
+            raise ValueError(
+                f"The network has dtype {self.dtype}, the inputs {inputs.dtype}. Cast one of them with astype."
+            )
+        return inputs.reshape(inputs.shape[0], features)
 
 
-class MLP(eqx.Module):
+def check_parameters(network: AbstractNetwork) -> None:
+    """What every network checks of its own fields: consecutive layers, biases, activations and one dtype."""
+    shapes = [weight.shape for weight in network.weights]
+    if not shapes or any(len(shape) != 2 for shape in shapes):
+        raise ValueError(f"weights holds at least one matrix of shape (units, fan_in); got shapes {shapes}.")
+    pairs = [side.widths(weight) for side, weight in zip(network.connections, network.weights, strict=True)]
+    for layer, ((_, units), (below, _)) in enumerate(pairwise(pairs), start=1):
+        if units != below:
+            raise ValueError(
+                f"The weights of layer {layer + 1} have shape {shapes[layer]}, but layer {layer} has {units} units, "
+                f"not {below}. W_l has shape (n_l, n_(l-1))."
+            )
+    if network.biases is not None:
+        expected = [(shape[0],) for shape in shapes]
+        found = [None if bias is None else bias.shape for bias in network.biases]
+        if [one or other for one, other in zip(found, expected, strict=False)] != expected or len(found) > len(shapes):
+            raise ValueError(f"biases holds one vector per layer, of shapes {expected}; got {found}.")
+    if isinstance(network.activation, tuple) and len(network.activation) != network.depth:
+        raise ValueError(
+            f"activation is one for all hidden layers, or one for each of {network.depth}; got "
+            f"{len(network.activation)}."
+        )
+    dtypes = {leaf.dtype for leaf in (*network.weights, *(network.biases or ())) if leaf is not None}
+    if len(dtypes) != 1 or not jnp.issubdtype(network.dtype, jnp.floating):
+        raise ValueError(f"All weights and biases share one floating dtype; got {sorted(map(str, dtypes))}.")
+
+
+class MLP(AbstractNetwork):
     """A multilayer perceptron with explicit weights and a linear last layer.
 
     `h_0 = x`, `h_l = φ(W_l h_{l−1} + b_l)` for `l < L`, `f(x) = W_L h_{L−1} + b_L`. Every layer has parameters of
@@ -93,9 +236,9 @@ class MLP(eqx.Module):
     weights
         `W_1, …, W_L`, with `W_l` of shape `(n_l, n_{l−1})`.
     biases
-        `b_1, …, b_L` of shapes `(n_l,)`, or ``None`` for a network without biases.
+        `b_1, …, b_L` of shapes `(n_l,)`, with ``None`` for a layer without, or ``None`` for a network without biases.
     activation
-        `φ` of the hidden layers.
+        `φ` of the hidden layers: one for all, or a tuple with one for each.
 
     Raises
     ------
@@ -107,35 +250,19 @@ class MLP(eqx.Module):
     [[9.0], [0.0]]
     """
 
-    weights: tuple[Float[Array, "_ _"], ...] = eqx.field(converter=_matrices)
-    biases: tuple[Float[Array, " _"], ...] | None = eqx.field(converter=_optional_vectors, default=None)
-    activation: AbstractActivation = Relu()
+    weights: Matrices = eqx.field(converter=matrices)
+    biases: Biases | None = eqx.field(converter=optional_vectors, default=None)
+    activation: Activations = Relu()
 
     def __check_init__(self):
-        shapes = [weight.shape for weight in self.weights]
-        if not shapes or any(len(shape) != 2 for shape in shapes):
-            raise ValueError(f"weights holds at least one matrix of shape (n_l, n_(l-1)); got shapes {shapes}.")
-        for layer in range(1, len(shapes)):
-            if shapes[layer][1] != shapes[layer - 1][0]:
-                raise ValueError(
-                    f"The weights of layer {layer + 1} have shape {shapes[layer]}, but layer {layer} has "
-                    f"{shapes[layer - 1][0]} units. W_l has shape (n_l, n_(l-1))."
-                )
-        if self.biases is not None:
-            expected = [(shape[0],) for shape in shapes]
-            found = [bias.shape for bias in self.biases]
-            if found != expected:
-                raise ValueError(f"biases holds one vector per layer, of shapes {expected}; got {found}.")
-        dtypes = {leaf.dtype for leaf in (*self.weights, *(self.biases or ()))}
-        if len(dtypes) != 1 or not jnp.issubdtype(self.dtype, jnp.floating):
-            raise ValueError(f"All weights and biases share one floating dtype; got {sorted(map(str, dtypes))}.")
+        check_parameters(self)
 
     @classmethod
     def initialise(
         cls,
         widths: Sequence[int],
         *,
-        activation: AbstractActivation = Relu(),
+        activation: Activations = Relu(),
         use_bias: bool = False,
         hidden_gain: float = 2.0,
         output_gain: float = 1.0,
@@ -169,80 +296,14 @@ class MLP(eqx.Module):
         return cls(weights, biases, activation)
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """`(n_0, …, n_L)`."""
-        return (self.weights[0].shape[1], *(weight.shape[0] for weight in self.weights))
+    def connections(self) -> tuple[AbstractConnection, ...]:
+        """Every layer sees the whole layer below."""
+        return (Dense(),) * len(self.weights)
 
     @property
-    def depth(self) -> int:
-        """Number of hidden layers, `L − 1`."""
-        return len(self.weights) - 1
-
-    @property
-    def dtype(self) -> jnp.dtype:
-        """The dtype of the parameters."""
-        return self.weights[0].dtype
-
-    def forward(self, inputs: Num[ArrayLike, "examples features"]) -> ForwardPass:
-        """Evaluate the network and keep what backward rules need.
-
-        Integer inputs are converted to the dtype of the network.
-
-        Raises
-        ------
-        ValueError
-            Where the inputs are not a matrix of `n_0` columns, or have another floating dtype than the network.
-        """
-        hidden = self._checked(inputs)
-        biases = self.biases or (None,) * len(self.weights)
-        activations, gates = [hidden], []
-        for weight, bias in zip(self.weights[:-1], biases[:-1], strict=True):
-            preactivation = _affine(hidden, weight, bias)
-            hidden = self.activation(preactivation)
-            activations.append(hidden)
-            gates.append(self.activation.derivative(preactivation))
-        return ForwardPass(tuple(activations), tuple(gates), _affine(hidden, self.weights[-1], biases[-1]))
-
-    def __call__(self, inputs: Num[ArrayLike, "examples features"]) -> Float[Array, "examples outputs"]:
-        """The outputs `f`, one row per example; raises as [`MLP.forward`][] does."""
-        return self.forward(inputs).outputs
-
-    def tangent_factors(
-        self, forward: ForwardPass, deltas: Sequence[Float[Array, "#examples outputs _"]]
-    ) -> tuple[TangentFactor, ...]:
-        """The factors of the tangent kernel, one per layer: `h_{l−1}`, with a column of ones for a bias, and `δ_l`.
-
-        Parameters
-        ----------
-        forward
-            At the examples.
-        deltas
-            The errors `δ_1, …, δ_L` of some rule for the cotangents `e_1, …, e_{n_L}`.
-        """
-        hidden = forward.activations
-        if self.biases is not None:
-            hidden = tuple(jnp.concatenate([layer, jnp.ones_like(layer[:, :1])], axis=1) for layer in hidden)
-        return tuple(TangentFactor(*pair) for pair in zip(hidden, (*deltas[:-1], None), strict=True))
-
-    def _checked(self, inputs) -> Array:
-        inputs = jnp.asarray(inputs)
-        features = self.widths[0]
-        if inputs.ndim != 2 or inputs.shape[1] != features:
-            raise ValueError(
-                f"Inputs have shape (examples, {features}), the width of this network; got {inputs.shape}."
-            )
-        if jnp.issubdtype(inputs.dtype, jnp.integer):
-            return inputs.astype(self.dtype)
-        if inputs.dtype != self.dtype:
-            raise ValueError(
-                f"The network has dtype {self.dtype}, the inputs {inputs.dtype}. Cast one of them with astype."
-            )
-        return inputs
-
-
-def _affine(hidden: Array, weight: Array, bias: Array | None) -> Array:
-    product = jnp.matmul(hidden, weight.T, precision="highest")
-    return product if bias is None else product + bias[None, :]
+    def input_shape(self) -> tuple[int, ...]:
+        """`(n_0,)`."""
+        return (self.weights[0].shape[1],)
 
 
 def gaussian_matrices(

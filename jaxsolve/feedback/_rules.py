@@ -1,15 +1,21 @@
 """Backward rules: how an error at the outputs reaches the layers."""
 
 import abc
+import dataclasses
 from collections.abc import Iterable
-from itertools import pairwise
+from typing import TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._types import Key
-from ._network import MLP, ForwardPass, gaussian_matrices, weight_variances
+from .._results import RESULTS, first_failure, raise_failures
+from .._types import Key, Scalar
+from ._network import AbstractNetwork, ForwardPass, Matrices, gaussian_matrices, matrices, weight_variances
+
+Network = TypeVar("Network", bound=AbstractNetwork)
+Shapes = list[tuple[int, int]]
 
 
 class AbstractBackwardRule(eqx.Module):
@@ -17,14 +23,14 @@ class AbstractBackwardRule(eqx.Module):
 
     A rule turns a cotangent at the outputs into one error `δ_l` per layer, linearly. The weight gradient made from
     it is the same for every rule, `g_l = Σ_n δ_l(n) h_{l−1}(n)^T`, and so is the error of the output layer,
-    `δ_L = cotangent`.
+    `δ_L = cotangent`. A convolution also sums over its positions.
     """
 
     @abc.abstractmethod
     def deltas(
-        self, network: MLP, forward: ForwardPass, cotangent: Float[Array, "#examples *several outputs"]
+        self, network: AbstractNetwork, forward: ForwardPass, cotangent: Float[Array, "#examples *several outputs"]
     ) -> tuple[Float[Array, "#examples *several _"], ...]:
-        """The errors `δ_1, …, δ_L`.
+        """The errors `δ_1, …, δ_L`, with `δ_l` of the shape of the cotangent but for its last axis, `n_l`.
 
         Parameters
         ----------
@@ -40,7 +46,21 @@ class AbstractBackwardRule(eqx.Module):
             Where the cotangent or the matrices of the rule do not fit the network.
         """
 
-    def gradients(self, network: MLP, forward: ForwardPass, cotangent: Float[Array, "examples outputs"]) -> MLP:
+    @abc.abstractmethod
+    def update(self, change: AbstractNetwork, *, decay: Scalar | float = 0.0) -> "AbstractBackwardRule":
+        """The rule for the next step, after the weights have moved by `W ← (1 − decay) W + ΔW`.
+
+        A rule without a state of its own returns itself.
+
+        Parameters
+        ----------
+        change
+            The network with `ΔW_l` in the place of `W_l`, such as `−η` times [`AbstractBackwardRule.gradients`][].
+        decay
+            Share of the weights that is lost in the step.
+        """
+
+    def gradients(self, network: Network, forward: ForwardPass, cotangent: Float[Array, "examples outputs"]) -> Network:
         """The update direction of this rule, `g_l = δ_l^T h_{l−1}` and `Σ_n δ_l(n)` for a bias: sums over examples.
 
         For the loss `‖f − Y‖² / (2N)`, summed over outputs and averaged over examples, the cotangent is
@@ -48,7 +68,7 @@ class AbstractBackwardRule(eqx.Module):
 
         Returns
         -------
-        MLP
+        AbstractNetwork
             The network with the update direction in place of each parameter.
 
         Raises
@@ -62,28 +82,73 @@ class AbstractBackwardRule(eqx.Module):
                 f"{cotangent.shape}. Use jax.vmap for several."
             )
         deltas = self.deltas(network, forward, cotangent)
-        weights = tuple(
-            jnp.matmul(delta.T, hidden, precision="highest")
-            for delta, hidden in zip(deltas, forward.activations, strict=True)
+        pairs = [
+            connection.gradient(below, delta)
+            for connection, below, delta in zip(network.connections, forward.activations, deltas, strict=True)
+        ]
+        biases = network.biases and tuple(
+            None if bias is None else gradient for bias, (_, gradient) in zip(network.biases, pairs, strict=True)
         )
-        biases = None if network.biases is None else tuple(jnp.sum(delta, axis=0) for delta in deltas)
-        return MLP(weights, biases, network.activation)
+        return dataclasses.replace(network, weights=tuple(gradient for gradient, _ in pairs), biases=biases)
+
+    def speed(
+        self,
+        network: AbstractNetwork,
+        forward: ForwardPass,
+        cotangent: Float[Array, "examples outputs"],
+        *,
+        throw: bool = True,
+    ) -> Scalar:
+        """How fast the loss falls along the direction of this rule, `Σ_l ⟨g_l^BP, g_l⟩` over all parameters.
+
+        To first order the loss whose gradient at the outputs is the cotangent `d` falls by `η` times the speed. With
+        `d = f − Y` for the loss `‖f − Y‖² / (2N)` the speed is `N²` times larger than with its gradient `(f − Y) / N`;
+        ratios of speeds do not depend on such factors.
+
+        Parameters
+        ----------
+        network, forward, cotangent
+            As in [`AbstractBackwardRule.gradients`][].
+        throw
+            Whether a speed that is NaN or infinite is an error; else it is returned as it is.
+
+        Raises
+        ------
+        ValueError
+            As ``gradients`` does, and for a speed that is not finite.
+
+        >>> from jaxsolve.feedback import MLP
+        >>> network, one = MLP([jnp.array([[2.0]]), jnp.array([[3.0]])]), jnp.ones((1, 1))
+        >>> rules = Backprop(), FeedbackAlignment([-one])
+        >>> [float(rule.speed(network, network.forward(one), one)) for rule in rules]
+        [13.0, 1.0]
+        """
+        exact, own = (rule.gradients(network, forward, cotangent) for rule in (Backprop(), self))
+        products = jax.tree.map(lambda one, other: jnp.sum(one * other), exact, own)
+        speed = sum(jax.tree.leaves(products), start=jnp.zeros((), network.dtype))
+        if not throw:
+            return speed
+        return raise_failures(speed, first_failure((~jnp.isfinite(speed)[None], RESULTS.not_finite)), of="speeds")
 
 
 class AbstractSequentialRule(AbstractBackwardRule):
-    """A rule that passes the error down one layer at a time: `δ_l = (δ_{l+1} B_l^T) ⊙ φ'_l`."""
+    """A rule that passes the error down one layer at a time: `δ_l = (δ_{l+1} B_l^T) ⊙ φ'_l`.
+
+    Below a convolution, `B_l` stands in the place of the transposed kernel in the transposed convolution.
+    """
 
     @abc.abstractmethod
-    def backward_matrices(self, network: MLP) -> tuple[Float[Array, "_ _"], ...]:
-        """`B_1, …, B_{L−1}` with `B_l` of shape `(n_l, n_{l+1})`, in the place of `W_{l+1}^T`."""
+    def backward_matrices(self, network: AbstractNetwork) -> Matrices:
+        """`B_1, …, B_{L−1}` with `B_l` of the shape of `W_{l+1}^T`, in its place: `(n_l, n_{l+1})` if it is dense."""
 
     def deltas(
-        self, network: MLP, forward: ForwardPass, cotangent: Float[Array, "#examples *several outputs"]
+        self, network: AbstractNetwork, forward: ForwardPass, cotangent: Float[Array, "#examples *several outputs"]
     ) -> tuple[Float[Array, "#examples *several _"], ...]:
         delta = _checked_cotangent(forward, cotangent)
         deltas = [delta]
-        for matrix, gate in zip(reversed(self.backward_matrices(network)), reversed(forward.gates), strict=True):
-            delta = _sent_back(delta, matrix, gate)
+        layers = zip(network.connections[1:], self.backward_matrices(network), forward.gates, strict=True)
+        for connection, matrix, gate in reversed(list(layers)):
+            delta = _gated(connection.send_back(delta, matrix), gate)
             deltas.append(delta)
         return tuple(reversed(deltas))
 
@@ -91,12 +156,11 @@ class AbstractSequentialRule(AbstractBackwardRule):
 class Backprop(AbstractSequentialRule):
     """Backpropagation, `B_l = W_{l+1}^T`: the gradients are exact."""
 
-    def backward_matrices(self, network: MLP) -> tuple[Float[Array, "_ _"], ...]:
+    def backward_matrices(self, network: AbstractNetwork) -> Matrices:
         return tuple(weight.T for weight in network.weights[1:])
 
-
-def _matrices(arrays: Iterable) -> tuple[Array, ...]:
-    return tuple(jnp.asarray(array) for array in arrays)
+    def update(self, change: AbstractNetwork, *, decay: Scalar | float = 0.0) -> "Backprop":
+        return self
 
 
 class FeedbackAlignment(AbstractSequentialRule):
@@ -107,31 +171,36 @@ class FeedbackAlignment(AbstractSequentialRule):
     Parameters
     ----------
     feedback
-        `B_1, …, B_{L−1}`, with `B_l` of shape `(n_l, n_{l+1})`.
+        `B_1, …, B_{L−1}`, with `B_l` of the shape of `W_{l+1}^T`.
     """
 
-    feedback: tuple[Float[Array, "_ _"], ...] = eqx.field(converter=_matrices)
+    feedback: Matrices = eqx.field(converter=matrices)
 
     @classmethod
     def sample(
-        cls, network: MLP, *, hidden_gain: float = 2.0, output_gain: float = 1.0, key: Key
+        cls, network: AbstractNetwork, *, hidden_gain: float = 2.0, output_gain: float = 1.0, key: Key
     ) -> "FeedbackAlignment":
         """Draw `B_l` with the variance of the forward weights it replaces.
 
-        `B_l ~ N(0, hidden_gain / n_l)` for `l < L − 1` and `B_{L−1} ~ N(0, output_gain / n_{L−1})`.
+        `B_l ~ N(0, hidden_gain / fan_in)` for `l < L − 1` and `B_{L−1} ~ N(0, output_gain / fan_in)`, where the fan-in
+        of `W_{l+1}` is `n_l` for a dense layer.
         """
-        return cls(_feedback(network, pairwise(network.widths[1:]), hidden_gain, output_gain, key))
+        variances = replaced_variances(network, hidden_gain, output_gain)
+        return cls(gaussian_matrices(replaced_shapes(network), variances, dtype=network.dtype, key=key))
 
-    def backward_matrices(self, network: MLP) -> tuple[Float[Array, "_ _"], ...]:
-        _check_feedback(self, network, list(pairwise(network.widths[1:])))
+    def backward_matrices(self, network: AbstractNetwork) -> Matrices:
+        check_feedback(self, self.feedback, network, replaced_shapes(network))
         return self.feedback
+
+    def update(self, change: AbstractNetwork, *, decay: Scalar | float = 0.0) -> "FeedbackAlignment":
+        return self
 
 
 class DirectFeedbackAlignment(AbstractBackwardRule):
     """Direct feedback alignment: `δ_l = (δ_L B_l^T) ⊙ φ'_l`, straight from the outputs to every layer.
 
-    Nøkland, Advances in Neural Information Processing Systems 29 (2016). With one hidden layer it is feedback
-    alignment.
+    Nøkland, Advances in Neural Information Processing Systems 29 (2016). With one hidden layer below a dense output
+    layer it is feedback alignment. An image gets its error flattened.
 
     Parameters
     ----------
@@ -139,31 +208,34 @@ class DirectFeedbackAlignment(AbstractBackwardRule):
         `B_1, …, B_{L−1}`, with `B_l` of shape `(n_l, n_L)`.
     """
 
-    feedback: tuple[Float[Array, "_ _"], ...] = eqx.field(converter=_matrices)
+    feedback: Matrices = eqx.field(converter=matrices)
 
     @classmethod
     def sample(
-        cls, network: MLP, *, hidden_gain: float = 2.0, output_gain: float = 1.0, key: Key
+        cls, network: AbstractNetwork, *, hidden_gain: float = 2.0, output_gain: float = 1.0, key: Key
     ) -> "DirectFeedbackAlignment":
         """Draw `B_l` with the variances of [`FeedbackAlignment.sample`][]: those of the entries of `W_{l+1}`."""
-        shapes = ((width, network.widths[-1]) for width in network.widths[1:-1])
-        return cls(_feedback(network, shapes, hidden_gain, output_gain, key))
+        variances = replaced_variances(network, hidden_gain, output_gain)
+        return cls(gaussian_matrices(_direct_shapes(network), variances, dtype=network.dtype, key=key))
 
     def deltas(
-        self, network: MLP, forward: ForwardPass, cotangent: Float[Array, "#examples *several outputs"]
+        self, network: AbstractNetwork, forward: ForwardPass, cotangent: Float[Array, "#examples *several outputs"]
     ) -> tuple[Float[Array, "#examples *several _"], ...]:
         cotangent = _checked_cotangent(forward, cotangent)
-        _check_feedback(self, network, [(width, network.widths[-1]) for width in network.widths[1:-1]])
+        check_feedback(self, self.feedback, network, _direct_shapes(network))
         hidden = (
-            _sent_back(cotangent, matrix, gate) for matrix, gate in zip(self.feedback, forward.gates, strict=True)
+            _gated(jnp.matmul(cotangent, matrix.T, precision="highest"), gate)
+            for matrix, gate in zip(self.feedback, forward.gates, strict=True)
         )
         return (*hidden, cotangent)
 
+    def update(self, change: AbstractNetwork, *, decay: Scalar | float = 0.0) -> "DirectFeedbackAlignment":
+        return self
 
-def _sent_back(delta: Array, matrix: Array, gate: Array) -> Array:
-    """`(δ B^T) ⊙ φ'`, with axes of length one in the gate for the several cotangents."""
-    gate = gate.reshape(gate.shape[0], *[1] * (delta.ndim - 2), gate.shape[1])
-    return jnp.matmul(delta, matrix.T, precision="highest") * gate
+
+def _gated(error: Array, gate: Array) -> Array:
+    """`e ⊙ φ'`, with axes of length one in the gate for the several cotangents."""
+    return error * gate.reshape(gate.shape[0], *[1] * (error.ndim - 2), gate.shape[1])
 
 
 def _checked_cotangent(forward: ForwardPass, cotangent: Array) -> Array:
@@ -176,21 +248,34 @@ def _checked_cotangent(forward: ForwardPass, cotangent: Array) -> Array:
     return cotangent
 
 
-def _feedback(network: MLP, shapes: Iterable[tuple[int, int]], hidden_gain: float, output_gain: float, key: Key):
-    variances = weight_variances(network.widths, hidden_gain=hidden_gain, output_gain=output_gain)[1:]
-    return gaussian_matrices(shapes, variances, dtype=network.dtype, key=key)
+def replaced_shapes(network: AbstractNetwork) -> Shapes:
+    """Of `W_2^T, …, W_L^T`."""
+    return [(weight.shape[1], weight.shape[0]) for weight in network.weights[1:]]
 
 
-def _check_feedback(
-    rule: FeedbackAlignment | DirectFeedbackAlignment, network: MLP, expected: list[tuple[int, int]]
+def _direct_shapes(network: AbstractNetwork) -> Shapes:
+    widths = network.widths
+    return [(width, widths[-1]) for width in widths[1:-1]]
+
+
+def replaced_variances(network: AbstractNetwork, hidden_gain: float, output_gain: float) -> tuple[float, ...]:
+    """Of the entries of `W_2, …, W_L`."""
+    fans = (*(weight.shape[1] for weight in network.weights), network.weights[-1].shape[0])
+    return weight_variances(fans, hidden_gain=hidden_gain, output_gain=output_gain)[1:]
+
+
+def check_feedback(
+    rule: AbstractBackwardRule, feedback: Iterable[Array], network: AbstractNetwork, expected: Shapes
 ) -> None:
-    name, remedy = type(rule).__name__, f"Draw fitting ones with {type(rule).__name__}.sample(network, key=key)."
-    if len(rule.feedback) != len(expected):
+    """Raise where matrices do not have the expected shapes and the dtype of the network."""
+    name, feedback = type(rule).__name__, tuple(feedback)
+    remedy = f"Draw fitting ones with {name}.sample(network, key=key)."
+    if len(feedback) != len(expected):
         raise ValueError(
             f"{name} needs one feedback matrix per hidden layer, {len(expected)} for widths {network.widths}; got "
-            f"{len(rule.feedback)}. {remedy}"
+            f"{len(feedback)}. {remedy}"
         )
-    for layer, (matrix, shape) in enumerate(zip(rule.feedback, expected, strict=True), start=1):
+    for layer, (matrix, shape) in enumerate(zip(feedback, expected, strict=True), start=1):
         if matrix.shape != shape:
             raise ValueError(
                 f"{name}: the feedback matrix of hidden layer {layer} has shape {shape} for widths "

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsolve.feedback import MLP, Gelu, Identity, Relu, Tanh, weight_variances
+from jaxsolve.feedback import MLP, Elementwise, Gelu, Identity, Relu, Tanh, weight_variances
 
-ACTIVATIONS = [Relu(), Tanh(), Gelu(), Identity()]
+ACTIVATIONS = [Relu(), Tanh(), Gelu(), Identity(), Elementwise(jnp.sin)]
 WIDTHS = (5, 7, 4, 3)
 
 
@@ -26,6 +26,20 @@ def test_the_derivative_is_the_derivative(activation, dtype):
 def test_the_rectifier_is_closed_at_zero():
     assert Relu().derivative(jnp.zeros(1)) == 0
     assert jax.grad(Relu())(0.0) == 0
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS[:3], ids=lambda activation: type(activation).__name__)
+def test_what_is_not_a_number_stays_so(activation):
+    assert jnp.isnan(activation(jnp.array([jnp.nan]))).all()
+    assert jnp.isnan(activation.derivative(jnp.array([jnp.nan]))).all()
+
+
+def test_each_layer_may_have_its_own_activation_and_bias():
+    weights = [np.ones((4, 2)), np.ones((3, 4)), np.ones((1, 3))]
+    network = MLP(weights, [None, np.full(3, 0.5), None], (Relu(), Tanh()))
+    outputs = network(np.array([[1.0, -0.8], [1.0, -3.0]]))
+    np.testing.assert_allclose(outputs, 3 * np.tanh([[4 * 0.2 + 0.5], [0.5]]), rtol=1e-14)
+    assert MLP(weights, [None] * 3).biases is None
 
 
 def test_the_gaussian_unit_is_the_exact_one():
@@ -104,6 +118,8 @@ def test_misfits_are_told_by_layer(unchecked):
         MLP([np.ones((4, 2)), np.ones((3, 4))], [np.ones(4), np.ones(4)])
     with pytest.raises(ValueError, match="float32"):
         MLP([np.ones((4, 2)), np.ones((3, 4), np.float32)])
+    with pytest.raises(ValueError, match="each of 1; got 2"):
+        MLP([np.ones((4, 2)), np.ones((3, 4))], activation=(Relu(), Tanh()))
     with pytest.raises(ValueError, match="at least one matrix"):
         MLP([])
     with pytest.raises(ValueError, match=r"\(examples, 2\).*got \(1, 3\)"):
