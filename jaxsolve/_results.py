@@ -33,6 +33,11 @@ class RESULTS(eqx.Enumeration):
         "The rate of the iteration is not below 1, so that no contraction can be claimed. Take a smaller step or "
         "another preconditioner for these tasks."
     )
+    no_speed = (
+        "All gradients of backpropagation are zero, or too small to be squared, so that no share of its speed is "
+        "defined. The residual vanishes or no gradient reaches the weights: choose data or weights at which the loss "
+        "has a slope."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:
