@@ -42,7 +42,8 @@ def erosion_draws(
       layers, and `B_1` the larger matrix, examples are summed beforehand as well; direct feedback and one hidden layer
       need a single random number.
     - ``"tensor"``: two hidden layers, sequential feedback. The examples are summed beforehand into
-      `T_{bac} = Σ_n M_1[n,a] φ'_2[n,b] δ_L[n,c]`, of `n_1 n_2 n_L` numbers, and a draw costs twice that many operations.
+      `T_{bac} = Σ_n M_1[n,a] φ'_2[n,b] δ_L[n,c]`, of `n_1 n_2 n_L` numbers, and a draw costs twice that many
+      operations.
     - ``"fast"``: [`ErosionForm.sequential`][] or [`ErosionForm.direct`][]; no weight gradient per draw.
     - ``"backward"``: [`initial_erosion`][] for each draw: both backward passes, as the definition says.
 

@@ -172,7 +172,8 @@ def erosion_form(
 
     >>> network = MLP([jnp.eye(2), jnp.ones((1, 2))])
     >>> form = erosion_form(network, jnp.array([[3.0, 0.0]]), jnp.array([[1.0]]))
-    >>> float(form.hidden_share), float(form.sequential([jnp.array([[2.0], [5.0]])])), float(form.direct_variance([4.0]))
+    >>> feedback = [jnp.array([[2.0], [5.0]])]
+    >>> float(form.hidden_share), float(form.sequential(feedback)), float(form.direct_variance([4.0]))
     (0.5, -0.5, 1.0)
     """
     check_examples(network, inputs, cotangent)

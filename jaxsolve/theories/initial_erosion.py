@@ -124,9 +124,7 @@ class InitialErosionMean(AbstractTheory):
         **options,
     ) -> "InitialErosionMean":
         """Six initialisations for each depth from 1 to 6, 128 examples; the other options are those of ``quick``."""
-        return cls.quick(
-            dtype=dtype, hidden=hidden, initialisations=initialisations, examples=examples, **options
-        )
+        return cls.quick(dtype=dtype, hidden=hidden, initialisations=initialisations, examples=examples, **options)
 
     def grid(self) -> Float[Array, " points"]:
         """Numbers of hidden layers, or widths."""

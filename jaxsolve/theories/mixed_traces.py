@@ -75,9 +75,7 @@ class MixedTraces(AbstractTheory):
         orthogonal = np.concatenate([rotation, np.eye(size)[None, ::-1]])
         eigenvalues = np.geomspace(smallest, 1, size)
         preconditioners = np.einsum("qij,j,qkj->qik", orthogonal, step / eigenvalues, orthogonal)
-        return cls(
-            eigenvalues=jnp.asarray(eigenvalues, dtype), preconditioners=jnp.asarray(preconditioners, dtype)
-        )
+        return cls(eigenvalues=jnp.asarray(eigenvalues, dtype), preconditioners=jnp.asarray(preconditioners, dtype))
 
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, rotations: int = 32, **options) -> "MixedTraces":
