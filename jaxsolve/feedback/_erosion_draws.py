@@ -166,8 +166,12 @@ def _two_layer_erosion(form: TwoLayerForm, variances) -> MixedNormal:
 
 
 def _drawn(evaluate: Callable[[Matrices], Scalar], form: ErosionForm, variances, *, direct: bool, key: Key) -> Scalar:
-    shapes = form.shapes(direct=direct)
-    return evaluate(gaussian_matrices(shapes, variances, dtype=form.dtype, key=key))
+    return evaluate(_matrices(form.shapes(direct=direct), jnp.sqrt(variances), key))
+
+
+def _matrices(shapes: Sequence[tuple[int, int]], deviations: Sequence[Scalar] | Array, key: Key) -> tuple[Array, ...]:
+    normal = gaussian_matrices(shapes, [1.0] * len(shapes), dtype=deviations[0].dtype, key=key) if shapes else ()
+    return tuple(deviation * matrix for deviation, matrix in zip(deviations, normal, strict=True))
 
 
 def _evaluator(form, network, inputs, cotangent, direct, method) -> Callable[[Matrices], Scalar]:
@@ -215,10 +219,8 @@ def conditional_draw(form: ErosionForm, variances: Float[Array, " hidden"], laye
     """
     shapes = form.shapes()
     drawn = [other for other in range(len(shapes)) if other != layer]
-    sizes = [*(shapes[other] for other in drawn), (1, 1)]
-    *matrices, last = gaussian_matrices(
-        sizes, [*(variances[other] for other in drawn), variances[layer]], dtype=form.dtype, key=key
-    )
+    deviations = [jnp.sqrt(variances[other]) for other in (*drawn, layer)]
+    *matrices, last = _matrices([*(shapes[other] for other in drawn), (1, 1)], deviations, key)
     feedback = dict(zip(drawn, matrices, strict=True))
     erosion, delta = form.hidden_share, form.cotangent
     for above in range(len(shapes) - 1, layer, -1):
