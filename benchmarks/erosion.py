@@ -174,13 +174,10 @@ def measure(case: Case, rounds: int) -> tuple[list[dict[str, Any]], list[dict[st
         for name in runs
     ]
     chunks, real = seconds["backward, chunks of 8"], seconds["backward, drawing"]
+    fast = Target("fast form against backward", 5.0 if case.features > 100 else 2.0)
     pairs = [
         (Target("chunks against all draws at once", 1.7), seconds["backward, all draws at once"], chunks),
-        (
-            Target("fast form against backward", 5.0 if case.features > 100 else 2.0),
-            chunks,
-            seconds["fast, chunks of 8"],
-        ),
+        (fast, chunks, seconds["fast, chunks of 8"]),
         (Target("draws in law against backward, both drawing", 12.0), real, seconds["conditional, drawing"]),
     ]
     targets = []

@@ -23,6 +23,8 @@ from ._data import (
     standardised_deviations,
 )
 from ._evidence import Mark, draw_evidence
+from ._feedback import draw_erosion_histogram, draw_erosion_shares
+from ._feedback_data import ErosionHistogram, ErosionShares, erosion_histogram, erosion_shares
 from ._figure import draw_claim, draw_group, printed_marks, save_claim_figure, to_png
 from ._gallery import GALLERY, learned_gain_data, save_gallery_figure
 from ._solver import (
@@ -55,6 +57,8 @@ __all__ = [
     "AttentionModes",
     "Band",
     "Distribution",
+    "ErosionHistogram",
+    "ErosionShares",
     "GainSpectrum",
     "Mark",
     "OrderParameterPath",
@@ -72,6 +76,8 @@ __all__ = [
     "draw_claim",
     "draw_comparison",
     "draw_contraction",
+    "draw_erosion_histogram",
+    "draw_erosion_shares",
     "draw_evidence",
     "draw_gain_spectrum",
     "draw_group",
@@ -80,6 +86,8 @@ __all__ = [
     "draw_phase_portrait",
     "draw_plateaus",
     "draw_risk_overlay",
+    "erosion_histogram",
+    "erosion_shares",
     "factors",
     "gain_spectrum",
     "learned_gain_data",

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 
 from jaxsolve import certificates, feedback, solver, tangent
@@ -14,8 +15,6 @@ ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
 NOT_BUILT = {
     "model_kernel": "kernels of any function",
-    "e0": "initial erosion",
-    "e0_draws": "initial erosion",
     "linear_curve": "curves of a frozen kernel",
     "solve": "linear solves",
     "solve_vjp": "linear solves",
@@ -58,6 +57,22 @@ class Adapter:
     def fa_grads(self, Ws, Bs, X, R, act, rule):
         network = _network(Ws, act)
         return list(_rule(rule, Bs).gradients(network, network.forward(jnp.asarray(X)), jnp.asarray(R)).weights)
+
+    def e0(self, Ws, Bs, X, R, act, rule):
+        network = _network(Ws, act)
+        return feedback.initial_erosion(network, jnp.asarray(X), jnp.asarray(R), _rule(rule, Bs)).erosion
+
+    def e0_draws(self, Ws, X, R, sigmas, draws, seed, chunk):
+        return feedback.erosion_draws(
+            _network(Ws, "relu"),
+            jnp.asarray(X),
+            jnp.asarray(R),
+            count=draws,
+            variances=jnp.asarray(sigmas) ** 2,
+            method="fast",
+            block=chunk,
+            key=jax.random.key(seed),
+        )
 
     def alignment(self, A, B):
         return feedback.alignment(jnp.asarray(A), jnp.asarray(B))
