@@ -88,12 +88,16 @@ def of_two_hidden_layers(reading, rule=None, quoted_side="measured", observable=
         rule=rule,
         quoted_side=quoted_side,
         configuration="two_hidden_layers",
-        options={"hidden": tuple((width, width) for width in SHARE_SPREAD), "initialisations": 6},
+        options={
+            "hidden": tuple((width, width) for width in SHARE_SPREAD),
+            "initialisations": 6,
+            "examples": 128,
+        },
     )
 
 
 def on_digits(depth: int, reading, rule=None, quoted_side="measured") -> Measure:
-    """A measure on 256 digits, with four initialisations of widths 64 and 256 of ``depth`` hidden layers."""
+    """A measure on digits, with four initialisations of widths 64 and 256 of ``depth`` hidden layers."""
     return Measure(
         observable="feedback_alignment",
         reading=reading,
@@ -105,7 +109,6 @@ def on_digits(depth: int, reading, rule=None, quoted_side="measured") -> Measure
             "hidden": tuple((size,) * depth for size in (64, 256)),
             "data": "digits",
             "initialisations": 4,
-            "examples": 256,
         },
     )
 
@@ -119,7 +122,7 @@ def of_panels(reading, rule=None, quoted_side="measured") -> Measure:
         quoted_side=quoted_side,
         theory="gaussian_erosion",
         configuration="twelve_panels",
-        options={"widths": tuple(PANEL_SPREAD), "initialisations": 3},
+        options={"widths": tuple(PANEL_SPREAD), "initialisations": 3, "examples": 128},
     )
 
 

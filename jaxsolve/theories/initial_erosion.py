@@ -119,11 +119,16 @@ class InitialErosionMean(AbstractTheory):
         *,
         dtype: jax.typing.DTypeLike = float,
         hidden: tuple[tuple[int, ...], ...] = DEPTHS,
+        data: str = "gaussian",
         initialisations: int = 6,
-        examples: int = 128,
+        examples: int | None = None,
         **options,
     ) -> "InitialErosionMean":
-        """Six initialisations for each depth from 1 to 6, 128 examples; the other options are those of ``quick``."""
+        """Six initialisations for each depth from 1 to 6, 128 examples or 256 digits; the other options are those of
+        ``quick``.
+        """
+        examples = examples or (256 if data == "digits" else 128)
+        options = {"data": data, **options}
         return cls.quick(dtype=dtype, hidden=hidden, initialisations=initialisations, examples=examples, **options)
 
     def grid(self) -> Float[Array, " points"]:
