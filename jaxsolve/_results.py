@@ -63,6 +63,11 @@ class RESULTS(eqx.Enumeration):
         "The prediction overflows, because a mode grows. Lower the learning rate, ask for fewer steps, or pass "
         "throw=False."
     )
+    no_speed = (
+        "All gradients of backpropagation are zero, or too small to be squared, so that no share of its speed is "
+        "defined. The residual vanishes or no gradient reaches the weights: choose data or weights at which the loss "
+        "has a slope."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:

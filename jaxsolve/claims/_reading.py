@@ -47,16 +47,57 @@ class LargestDiscrepancy(AbstractReading):
 
 
 class CurveValue(AbstractReading):
-    """A curve at the grid point ``at``, summed over nothing: the curve has one number per point."""
+    """A curve at the grid point ``at``, summed over nothing: the curve has one number per point.
+
+    Where it has several, as over initialisations, ``entry`` says which of them.
+    """
 
     at: float
+    entry: int | None = None
 
     def __call__(self, evaluation: Evaluation, observable: str) -> Read:
         pair = evaluation.pairs[observable]
         if not isinstance(pair.predicted, Curve) or not isinstance(pair.measured, Curve):
             raise ValueError(f"CurveValue reads a curve; {observable!r} is a law.")
         index = _index(evaluation.grid, self.at)
+        if self.entry is not None:
+            sides = (np.asarray(side.value)[index] for side in (pair.predicted, pair.measured))
+            return Read(*(float(side.ravel()[self.entry]) for side in sides))
         return Read(float(pair.predicted.value[index]), float(np.mean(np.asarray(pair.measured.value)[..., index])))
+
+
+class CurveDeviation(AbstractReading):
+    """The measured minus the predicted value of a curve, predicted zero; ``at`` and ``entry`` as for the value."""
+
+    at: float
+    entry: int | None = None
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        predicted, measured = CurveValue(self.at, self.entry)(evaluation, observable)
+        return Read(0.0, measured - predicted)
+
+
+class _WholeCurve(AbstractReading):
+    def _sides(self, evaluation: Evaluation, observable: str) -> tuple[np.ndarray, np.ndarray]:
+        pair = evaluation.pairs[observable]
+        if not isinstance(pair.predicted, Curve) or not isinstance(pair.measured, Curve):
+            raise ValueError(f"{type(self).__name__} reads a curve; {observable!r} is a law.")
+        return np.asarray(pair.predicted.value), np.asarray(pair.measured.value)
+
+
+class LargestDeviation(_WholeCurve):
+    """The largest absolute difference of the two sides of a curve over all points and entries; predicted zero."""
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        predicted, measured = self._sides(evaluation, observable)
+        return Read(0.0, float(np.abs(measured - predicted).max()))
+
+
+class CurveMedian(_WholeCurve):
+    """The median of a curve over all points and entries."""
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        return Read(*(float(np.median(side)) for side in self._sides(evaluation, observable)))
 
 
 class CurveError(AbstractReading):
@@ -126,6 +167,17 @@ class Mean(_LawReading):
         law, values = self._sides(evaluation, observable)
         index = _index(evaluation.grid, self.at)
         return Read(float(law.mean[index]), float(values[:, index].mean()))
+
+
+class Deviation(_LawReading):
+    """The standard deviation of the panel member that belongs to the grid value ``at``."""
+
+    at: float
+
+    def __call__(self, evaluation: Evaluation, observable: str) -> Read:
+        law, values = self._sides(evaluation, observable)
+        index = _index(evaluation.grid, self.at)
+        return Read(float(np.sqrt(law.variance[index])), float(values[:, index].std(ddof=1)))
 
 
 class Quantile(_LawReading):

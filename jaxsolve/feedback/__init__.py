@@ -23,7 +23,11 @@ from ._ensembles import (
     worst_coverage,
 )
 from ._equinox import from_equinox
+from ._erosion import InitialErosion, initial_erosion
+from ._erosion_draws import TwoLayerForm, conditional_draw, erosion_draws, two_layer_erosion
+from ._erosion_form import ErosionForm, erosion_form
 from ._learned_feedback import KolenPollack, ResampledSignSymmetry, SignSymmetry
+from ._mixed_normal import MixedNormal
 from ._network import MLP, AbstractNetwork, ForwardPass, weight_variances
 from ._random_subspace import DeletedShareLaw, alignment_constraints
 from ._rules import AbstractBackwardRule, AbstractSequentialRule, Backprop, DirectFeedbackAlignment, FeedbackAlignment
@@ -45,14 +49,17 @@ __all__ = [
     "DirectFeedbackAlignment",
     "Elementwise",
     "Erf",
+    "ErosionForm",
     "FeedbackAlignment",
     "FixedAxisFeedback",
     "ForwardPass",
     "Gelu",
     "Identity",
+    "InitialErosion",
     "IsotropicFeedback",
     "KolenPollack",
     "LowRankFeedback",
+    "MixedNormal",
     "OrthogonalFeedback",
     "RandomAxisFeedback",
     "Relu",
@@ -65,17 +72,23 @@ __all__ = [
     "SurprisalLaw",
     "TangentFactor",
     "Tanh",
+    "TwoLayerForm",
     "alignment",
     "alignment_constraints",
     "alignment_cost",
     "chance_threshold_cost",
+    "conditional_draw",
     "coverage",
     "draw_squared_cosines",
+    "erosion_draws",
+    "erosion_form",
     "finite_sample_coverage",
     "from_equinox",
+    "initial_erosion",
     "log_cap_fraction",
     "prior_coverage",
     "sampled_second_moment",
+    "two_layer_erosion",
     "weight_variances",
     "worst_coverage",
 ]

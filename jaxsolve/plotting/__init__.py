@@ -22,6 +22,8 @@ from ._data import (
     spans_decades,
     standardised_deviations,
 )
+from ._erosion import draw_erosion_histogram, draw_erosion_shares
+from ._erosion_data import ErosionHistogram, ErosionShares, erosion_histogram, erosion_shares
 from ._evidence import Mark, draw_evidence
 from ._feedback import draw_alignment_tails, draw_worst_coverage
 from ._feedback_data import AlignmentTails, WorstCoverage, alignment_tails, worst_coverages
@@ -58,6 +60,8 @@ __all__ = [
     "AttentionModes",
     "Band",
     "Distribution",
+    "ErosionHistogram",
+    "ErosionShares",
     "GainSpectrum",
     "Mark",
     "OrderParameterPath",
@@ -78,6 +82,8 @@ __all__ = [
     "draw_claim",
     "draw_comparison",
     "draw_contraction",
+    "draw_erosion_histogram",
+    "draw_erosion_shares",
     "draw_evidence",
     "draw_gain_spectrum",
     "draw_group",
@@ -87,6 +93,8 @@ __all__ = [
     "draw_plateaus",
     "draw_risk_overlay",
     "draw_worst_coverage",
+    "erosion_histogram",
+    "erosion_shares",
     "factors",
     "gain_spectrum",
     "learned_gain_data",

@@ -21,6 +21,7 @@ from .._numerics import machine_epsilon
 from .._train import descend
 from ..evidence import Curve, IdentityRule, evaluate
 from ..feedback import (
+    MLP,
     AnisotropicFeedback,
     FixedAxisFeedback,
     IsotropicFeedback,
@@ -34,6 +35,8 @@ from ..feedback import (
 from ..preconditioners import SoftmaxAttention, position_tokens
 from ..solver import adjoint_gradient, rollout, training_loss
 from ._data import relative_differences
+from ._erosion import draw_erosion_histogram, draw_erosion_shares
+from ._erosion_data import erosion_histogram, erosion_shares
 from ._feedback import draw_alignment_tails, draw_worst_coverage
 from ._feedback_data import alignment_tails, worst_coverages
 from ._figure import _STYLE, DOTS_PER_INCH, to_png
@@ -254,6 +257,20 @@ def feedback_coverage() -> Figure:
     return figure
 
 
+@rc_context(_STYLE)
+def initial_erosion() -> Figure:
+    """What random feedback loses in the first step: a normal law, and the share of the hidden layers as its mean."""
+    generator = np.random.default_rng(SEED)
+    inputs, targets = (jnp.asarray(generator.standard_normal((128, size)), float) for size in (16, 4))
+    network = MLP.initialise((16, 32, 4), key=jax.random.key(SEED))
+    law = erosion_histogram(network, inputs, targets, count=4096, key=jax.random.key(0))
+    shares = erosion_shares((16, 32, 64), inputs, targets, key=jax.random.key(1))
+    figure, axes = _figure(1, 2, title="Initial erosion of feedback alignment, with one and with two hidden layers")
+    draw_erosion_histogram(axes[0, 0], law)
+    draw_erosion_shares(axes[0, 1], shares)
+    return figure
+
+
 GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
     {
         "alignment-tail": alignment_tail,
@@ -262,6 +279,7 @@ GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
         "certified-risk": certified_risk,
         "feedback-coverage": feedback_coverage,
         "identity-errors": identity_errors,
+        "initial-erosion": initial_erosion,
         "learned-gain": learned_gain,
         "order-parameters": order_parameter_paths,
         "phase-portrait": phase_portrait,

@@ -4,6 +4,7 @@ from ._empirical import empirical, empirical_operator
 from ._kernel import kernel
 from ._memory import kernel_bytes
 from ._operator import choose_form, operator
+from ._output_kernel import output_kernel
 
 __all__ = [
     "InfiniteWidthKernels",
@@ -20,5 +21,6 @@ __all__ = [
     "kernel_spectrum",
     "load_kernels",
     "operator",
+    "output_kernel",
     "save_kernels",
 ]

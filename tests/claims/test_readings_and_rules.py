@@ -10,12 +10,16 @@ from jaxsolve.claims import (
     KS,
     Above,
     AtMost,
+    CurveDeviation,
     CurveError,
+    CurveMedian,
     CurveRatio,
     CurveValue,
+    Deviation,
     Discrepancy,
     InBand,
     KolmogorovSmirnov,
+    LargestDeviation,
     LargestDiscrepancy,
     LogError,
     Mean,
@@ -72,6 +76,18 @@ def test_readings_of_a_curve(evaluation):
     found = CurveError(10.0)(Evaluation(GRID, {"c": curves}, evaluation.verdicts), "c")
     assert found == (0.0, pytest.approx(1 / np.sqrt(34)))
     assert Discrepancy()(evaluation, "curve") == (0.0, 0.125)
+
+
+def test_readings_of_a_curve_with_several_entries(evaluation):
+    curves = Pair(Curve(GRID, jnp.array([[3.0, 4.0], [1.0, 2.0]])), Curve(GRID, jnp.array([[3.5, 4.0], [1.0, 1.0]])))
+    found = Evaluation(GRID, {"c": curves}, evaluation.verdicts)
+    assert CurveValue(20.0, entry=1)(found, "c") == (2.0, 1.0)
+    assert CurveDeviation(10.0, entry=0)(found, "c") == (0.0, 0.5)
+    assert LargestDeviation()(found, "c") == (0.0, 1.0)
+    assert CurveMedian()(found, "c") == (2.5, 2.25)
+    assert Deviation(20.0)(evaluation, "law") == (3.0, pytest.approx(VALUES[:, 1].std(ddof=1)))
+    with pytest.raises(ValueError, match="is a law"):
+        LargestDeviation()(evaluation, "law")
 
 
 def test_the_largest_discrepancy_brings_its_verdict(evaluation):

@@ -16,7 +16,6 @@ from jaxsolve._results import RESULTS
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
 NOT_BUILT = {
-    "e0": "initial erosion",
     "solve": "linear solves",
     "solve_vjp": "linear solves",
     "exact_curve": "population curves",
@@ -69,6 +68,10 @@ class Adapter:
             steps=jnp.asarray(steps),
             symmetric=bool(jnp.array_equal(kernel, kernel.T)),
         ).loss
+
+    def e0(self, Ws, Bs, X, R, act, rule):
+        network = _network(Ws, act)
+        return feedback.initial_erosion(network, jnp.asarray(X), jnp.asarray(R), _rule(rule, Bs)).erosion
 
     def alignment(self, A, B):
         return feedback.alignment(jnp.asarray(A), jnp.asarray(B))
