@@ -81,13 +81,13 @@ class ComposedCertificate(AbstractTheory):
         size: int = 16,
         prompt_size: int = 4,
         noise: float = 0.4,
-        depth: int = 12,
+        depth: int = 6,
         instance_seed: int = INSTANCE_SEED,
     ) -> "ComposedCertificate":
-        """64 tasks of 16 unknowns, prompts of four noisy pairs, 12 steps."""
+        """64 tasks of 16 unknowns, prompts of four noisy pairs, six steps."""
         random = np.random.default_rng(instance_seed)
         drawn = prompted_diffusion(tasks, size=size, prompt_size=prompt_size, noise=noise, generator=random)
-        disturbed = np.eye(size) + 0.05 * random.standard_normal((size, size)) / np.sqrt(size)
+        disturbed = np.eye(size) + 0.3 * random.standard_normal((size, size)) / np.sqrt(size)
         preconditioner = np.linalg.inv(drawn.reference) @ disturbed
         arrays = (preconditioner, drawn.estimates, drawn.estimates, drawn.operators, drawn.solutions)
         return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth)
