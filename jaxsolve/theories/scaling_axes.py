@@ -1,6 +1,7 @@
 """Two sample sizes, two power laws: examples in a prompt and tasks of the pretraining."""
 
 import dataclasses
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -82,15 +83,15 @@ class ScalingAxes(AbstractTheory):
         dtype: jax.typing.DTypeLike = float,
         size: int = 8,
         rank: int = 3,
-        factors: tuple[int, ...] = (1, 2, 4, 8),
+        factors: tuple[int, ...] = (1, 3, 9),
         first_prompt: int = 64,
-        first_count: int = 128,
+        first_count: int = 96,
         fixed_prompt: int = 16,
         trials: int = 8,
         label_noise: float = 0.05,
         replicates: int = 96,
     ) -> "ScalingAxes":
-        """Tasks of eight entries, prompts of 64 to 512 pairs, 128 to 1024 pretraining tasks.
+        """Tasks of eight entries, prompts of 64 to 576 pairs, 96 to 864 pretraining tasks.
 
         Parameters
         ----------
@@ -138,7 +139,7 @@ class ScalingAxes(AbstractTheory):
         label_noise: float = 0.01,
         **options,
     ) -> "ScalingAxes":
-        """Tasks of 24 entries, prompts of 128 to 1024 pairs, 256 to 2048 tasks; else as ``quick``."""
+        """Tasks of 24 entries, prompts of 128 to 1152 pairs, 256 to 2304 tasks; else as ``quick``."""
         sizes = {"size": size, "rank": rank, "first_prompt": first_prompt, "first_count": first_count}
         return cls.quick(
             dtype=dtype, fixed_prompt=fixed_prompt, trials=trials, label_noise=label_noise, **sizes, **options
@@ -172,13 +173,13 @@ class ScalingAxes(AbstractTheory):
         errors = self._errors(trials, covariance, trial_key)
         prompt = {"prompt_size": self.fixed_prompt, "noise_variance": self.label_noise}
         statistics = prompt_statistics(tasks, key=prompt_key, **prompt)
-        seen = jnp.ones(self.size, self.dtype).at[len(self.variances) - 1].set(0)
-        whole, exposed = [], []
-        for count in counts:
-            encoder = regress_encoder(statistics[:count], tasks[:count])
-            whole.append(in_context_risk(encoder, covariance, **prompt))
-            restricted = regress_encoder(seen[None, :] * statistics[:count], seen[None, :] * tasks[:count])
-            exposed.append(in_context_risk(restricted, covariance, **prompt))
+        seen = jnp.ones((2, self.size), self.dtype).at[1, len(self.variances) - 1].set(0)
+
+        def risk(mask, count):
+            encoder = regress_encoder(mask[None, :] * statistics[:count], mask[None, :] * tasks[:count])
+            return in_context_risk(encoder, covariance, **prompt)
+
+        whole, exposed = zip(*(jax.vmap(partial(risk, count=count))(seen) for count in counts), strict=True)
         found = (errors, whole, exposed)
         return {name: Curve(grid, jnp.stack(value)) for name, value in zip(self.observables, found, strict=True)}
 
