@@ -15,7 +15,7 @@ from jaxsolve.certificates import (
     diagnose,
     prompted_diffusion,
 )
-from jaxsolve.preconditioners import FreeLinear, ScaledMeanInverse, SoftmaxAttention, position_tokens
+from jaxsolve.preconditioners import FreeLinear, Jacobi, SoftmaxAttention, position_tokens
 from jaxsolve.solver import pretrain
 
 SIZE, DEPTH = 8, 4
@@ -100,7 +100,7 @@ def test_any_encoder_and_preconditioner_will_do():
     def encoder(prompts):
         return sum(prompts["pair"]) / 2
 
-    for model in (attention, ScaledMeanInverse(jnp.array(0.9)), jnp.linalg.inv):
+    for model in (attention, Jacobi(jnp.array(0.9)), jnp.linalg.inv):
         found = diagnose(model, encoder, TRAINING, averaged, best(DEPTH), depth=DEPTH)
         assert np.isfinite(found.parts).all()
     assert found.dominant == "prompt"  # the inverse of every estimate: nothing else is at fault
