@@ -258,7 +258,7 @@ def scaling_axes() -> Figure:
     keys = jax.random.split(jax.random.key(SEED), 3)
     flat = jax.random.normal(keys[0], (replicates * 1024, 3)) * jnp.sqrt(jnp.asarray(variances))[None, :]
     tasks = jnp.pad(flat, ((0, 0), (0, size - 3)))
-    prompts, errors, exact = np.array([16, 64, 256, 1024]), [], []
+    prompts, errors, exact = np.array([16, 128, 1024]), [], []
     for prompt_size in prompts:
         prompt = {"prompt_size": int(prompt_size), "noise_variance": noise}
         best = in_context_encoder(covariance, **prompt)
@@ -270,7 +270,7 @@ def scaling_axes() -> Figure:
     seen = prompt_statistics(tasks, key=keys[2], **prompt).reshape(replicates, 1024, size)
     shown = tasks.reshape(replicates, 1024, size)
     least = in_context_risk(in_context_encoder(covariance, **prompt), covariance, **prompt)
-    counts, excess = np.array([64, 128, 256, 512, 1024]), []
+    counts, excess = np.array([64, 256, 1024]), []
     for count in counts:
         encoders = jax.vmap(regress_encoder)(seen[:, :count], shown[:, :count])
         risks = jax.vmap(lambda encoder: in_context_risk(encoder, covariance, **prompt))(encoders)

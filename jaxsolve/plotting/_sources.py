@@ -27,6 +27,8 @@ def draw_composition(axis: Axes, data: CompositionPath) -> None:
     axis.bar(places, positive, width=0.8, bottom=data.floor + data.decoder, color=FAINT, hatch="..")
     axis.plot(places, data.total, "o-", color=INK, markersize=4, linewidth=1, label="total, from the error alone")
     axis.axhline(0, color=INK, linewidth=0.8)
+    heights = np.concatenate([data.decoder + data.floor + positive, data.total])
+    axis.set_ylim(1.15 * min(0, data.interaction.min()), 1.08 * heights.max())
     axis.set_xticks(places, [f"{step}" for step in data.steps])
     axis.set_xlabel("training step")
     axis.set_ylabel("mean square error")
@@ -58,7 +60,7 @@ def draw_scaling_axis(
 
 
 def draw_diagnosis(axis: Axes, data: CauseShares) -> None:
-    """Shares of four causes as bars per diagnosis, with three standard errors; the legend numbers the experiments."""
+    """Shares of four causes as bars per diagnosis, with three standard errors, and the cause that each one names."""
     width = 0.8 / len(Diagnosis.causes)
     places = np.arange(len(data.names))
     for number, cause in enumerate(Diagnosis.causes):
@@ -73,8 +75,9 @@ def draw_diagnosis(axis: Axes, data: CauseShares) -> None:
             label=cause,
         )
     axis.axhline(0, color=INK, linewidth=0.8)
+    axis.set_ylim(top=1.3 * (data.parts + 3 * data.standard_errors).max())
     told = [f"{name}\nfound: {verdict}" for name, verdict in zip(data.names, data.verdicts, strict=True)]
     axis.set_xticks(places, told, fontsize="small")
     axis.set_xlabel("run")
     axis.set_ylabel("share of the risk")
-    finish(axis, f"largest remainder after all four repairs {data.remainders.max():.1e} of the risk", "cause")
+    finish(axis, f"largest remainder after all four repairs {data.remainders.max():.1e} of the risk", "cause", 4)
