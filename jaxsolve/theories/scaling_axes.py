@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._types import Key
 from ..evidence import AbstractTheory, Curve, Kind, LimitRule
-from ..solver import in_context_encoder, in_context_risk, prompt_statistics, regress_encoder
+from ..solver import in_context_encoder, in_context_risk, regress_encoder
 
 
 class ScalingAxes(AbstractTheory):
@@ -172,7 +172,8 @@ class ScalingAxes(AbstractTheory):
         covariance = covariance.at[: len(self.variances), : len(self.variances)].set(jnp.diag(self.variances))
         errors = self._errors(trials, covariance, trial_key)
         prompt = {"prompt_size": self.fixed_prompt, "noise_variance": self.label_noise}
-        statistics = prompt_statistics(tasks, key=prompt_key, **prompt)
+        inputs, labels = self._pairs(tasks, self.fixed_prompt, prompt_key)
+        statistics = jnp.einsum("tj,tjk->tk", labels, inputs, precision="highest") / self.fixed_prompt
         seen = jnp.ones((2, self.size), self.dtype).at[1, len(self.variances) - 1].set(0)
 
         def risk(mask, count):
@@ -190,11 +191,7 @@ class ScalingAxes(AbstractTheory):
     def _errors(self, tasks, covariance, key):
         """Mean squared errors of the best encoder on ever longer parts of one long prompt per task."""
         longest = max(self.factors) * self.first_prompt
-        # Drawn flat: several axes under vmap take three times as long to compile.
-        flat = jax.random.normal(key, (self.trials * longest * (self.size + 1),), self.dtype)
-        pairs = flat.reshape(self.trials, longest, self.size + 1)
-        inputs, noise = pairs[:, :, : self.size], jnp.sqrt(self.label_noise) * pairs[:, :, self.size]
-        labels = jnp.einsum("tjk,tk->tj", inputs, tasks, precision="highest") + noise
+        inputs, labels = self._pairs(tasks, longest, key)
         errors = []
         for length in (factor * self.first_prompt for factor in self.factors):
             seen = jnp.einsum("tj,tjk->tk", labels[:, :length], inputs[:, :length], precision="highest") / length
@@ -202,6 +199,14 @@ class ScalingAxes(AbstractTheory):
             answers = jnp.einsum("ik,tk->ti", best, seen, precision="highest")
             errors.append(jnp.mean(jnp.sum((answers - tasks) ** 2, axis=1)))
         return errors
+
+    def _pairs(self, tasks, length, key):
+        """Inputs and noisy labels of one prompt per task."""
+        # Drawn flat: several axes under vmap take three times as long to compile.
+        flat = jax.random.normal(key, (len(tasks) * length * (self.size + 1),), self.dtype)
+        pairs = flat.reshape(len(tasks), length, self.size + 1)
+        inputs, noise = pairs[:, :, : self.size], jnp.sqrt(self.label_noise) * pairs[:, :, self.size]
+        return inputs, jnp.einsum("tjk,tk->tj", inputs, tasks, precision="highest") + noise
 
     def _tasks(self, key, count):
         drawn = jax.random.normal(key, (count * len(self.variances),), self.dtype).reshape(count, -1)
