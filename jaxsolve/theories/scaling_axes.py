@@ -173,7 +173,7 @@ class ScalingAxes(AbstractTheory):
         errors = self._errors(trials, covariance, trial_key)
         prompt = {"prompt_size": self.fixed_prompt, "noise_variance": self.label_noise}
         inputs, labels = self._pairs(tasks, self.fixed_prompt, prompt_key)
-        statistics = jnp.einsum("tj,tjk->tk", labels, inputs, precision="highest") / self.fixed_prompt
+        statistics = jnp.sum(labels[:, :, None] * inputs, axis=1) / self.fixed_prompt
         seen = jnp.ones((2, self.size), self.dtype).at[1, len(self.variances) - 1].set(0)
 
         def risk(mask, count):
@@ -194,7 +194,7 @@ class ScalingAxes(AbstractTheory):
         inputs, labels = self._pairs(tasks, longest, key)
         errors = []
         for length in (factor * self.first_prompt for factor in self.factors):
-            seen = jnp.einsum("tj,tjk->tk", labels[:, :length], inputs[:, :length], precision="highest") / length
+            seen = jnp.sum(labels[:, :length, None] * inputs[:, :length], axis=1) / length
             best = in_context_encoder(covariance, prompt_size=length, noise_variance=self.label_noise)
             answers = jnp.einsum("ik,tk->ti", best, seen, precision="highest")
             errors.append(jnp.mean(jnp.sum((answers - tasks) ** 2, axis=1)))
@@ -206,7 +206,7 @@ class ScalingAxes(AbstractTheory):
         flat = jax.random.normal(key, (len(tasks) * length * (self.size + 1),), self.dtype)
         pairs = flat.reshape(len(tasks), length, self.size + 1)
         inputs, noise = pairs[:, :, : self.size], jnp.sqrt(self.label_noise) * pairs[:, :, self.size]
-        return inputs, jnp.einsum("tjk,tk->tj", inputs, tasks, precision="highest") + noise
+        return inputs, jnp.sum(inputs * tasks[:, None, :], axis=2) + noise
 
     def _tasks(self, key, count):
         drawn = jax.random.normal(key, (count * len(self.variances),), self.dtype).reshape(count, -1)
