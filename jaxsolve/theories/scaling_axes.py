@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._types import Key
 from ..evidence import AbstractTheory, Curve, Kind, LimitRule
-from ..solver import in_context_encoder, in_context_risk, regress_encoder
+from ..solver import regress_encoder
 
 
 class ScalingAxes(AbstractTheory):
@@ -171,14 +171,15 @@ class ScalingAxes(AbstractTheory):
         covariance = jnp.zeros((self.size, self.size), self.dtype)
         covariance = covariance.at[: len(self.variances), : len(self.variances)].set(jnp.diag(self.variances))
         errors = self._errors(trials, covariance, trial_key)
-        prompt = {"prompt_size": self.fixed_prompt, "noise_variance": self.label_noise}
+        second = self._moment(covariance, self.fixed_prompt)
         inputs, labels = self._pairs(tasks, self.fixed_prompt, prompt_key)
         statistics = jnp.sum(labels[:, :, None] * inputs, axis=1) / self.fixed_prompt
         seen = jnp.ones((2, self.size), self.dtype).at[1, len(self.variances) - 1].set(0)
 
         def risk(mask, count):
             encoder = regress_encoder(mask[None, :] * statistics[:count], mask[None, :] * tasks[:count])
-            return in_context_risk(encoder, covariance, **prompt)
+            spread = jnp.sum(jnp.matmul(encoder, second, precision="highest") * encoder)
+            return jnp.trace(covariance) - 2 * jnp.sum(encoder * covariance) + spread
 
         whole, exposed = zip(*(jax.vmap(partial(risk, count=count))(seen) for count in counts), strict=True)
         found = (errors, whole, exposed)
@@ -195,10 +196,15 @@ class ScalingAxes(AbstractTheory):
         errors = []
         for length in (factor * self.first_prompt for factor in self.factors):
             seen = jnp.sum(labels[:, :length, None] * inputs[:, :length], axis=1) / length
-            best = in_context_encoder(covariance, prompt_size=length, noise_variance=self.label_noise)
+            best = jnp.linalg.solve(self._moment(covariance, length), covariance).T
             answers = jnp.einsum("ik,tk->ti", best, seen, precision="highest")
             errors.append(jnp.mean(jnp.sum((answers - tasks) ** 2, axis=1)))
         return errors
+
+    def _moment(self, covariance, length):
+        """`E[s sᵀ]`."""
+        isotropic = (jnp.trace(covariance) + self.label_noise) / length
+        return (1 + 1 / length) * covariance + isotropic * jnp.eye(self.size, dtype=self.dtype)
 
     def _pairs(self, tasks, length, key):
         """Inputs and noisy labels of one prompt per task."""
