@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 
 from .._types import Key
 from ..evidence import AbstractTheory, Curve, Kind, LimitRule
-from ..solver import regress_encoder
 
 
 class ScalingAxes(AbstractTheory):
@@ -177,7 +176,9 @@ class ScalingAxes(AbstractTheory):
         seen = jnp.ones((2, self.size), self.dtype).at[1, len(self.variances) - 1].set(0)
 
         def risk(mask, count):
-            encoder = regress_encoder(mask[None, :] * statistics[:count], mask[None, :] * tasks[:count])
+            read, told = mask[None, :] * statistics[:count], mask[None, :] * tasks[:count]
+            gram = jnp.matmul(read.T, read, precision="highest") + jnp.diag(1 - mask)
+            encoder = jnp.linalg.solve(gram, jnp.matmul(read.T, told, precision="highest")).T
             spread = jnp.sum(jnp.matmul(encoder, second, precision="highest") * encoder)
             return jnp.trace(covariance) - 2 * jnp.sum(encoder * covariance) + spread
 
