@@ -19,6 +19,7 @@ from .. import theories
 from .._files import atomic_write
 from .._numerics import machine_epsilon
 from .._train import descend
+from ..certificates import DiagnosedTasks, diagnose, prompted_diffusion
 from ..evidence import Curve, IdentityRule, evaluate
 from ..feedback import (
     MLP,
@@ -32,8 +33,16 @@ from ..feedback import (
     SparseFeedback,
     SubspaceFeedback,
 )
-from ..preconditioners import SoftmaxAttention, position_tokens
-from ..solver import adjoint_gradient, rollout, training_loss
+from ..preconditioners import AbstractPreconditioner, Flexformer, SoftmaxAttention, position_tokens
+from ..solver import (
+    adjoint_gradient,
+    in_context_encoder,
+    in_context_risk,
+    prompt_statistics,
+    regress_encoder,
+    rollout,
+    training_loss,
+)
 from ._data import relative_differences
 from ._erosion import draw_erosion_histogram, draw_erosion_shares
 from ._erosion_data import erosion_histogram, erosion_shares
@@ -59,6 +68,8 @@ from ._solver_data import (
     phase_path,
     risk_overlay,
 )
+from ._sources import draw_composition, draw_diagnosis, draw_scaling_axis
+from ._sources_data import cause_shares, composition_path, scaling_axis
 
 SEED = 30
 DEPTH = 8
@@ -117,7 +128,7 @@ def trained_attention(steps: int = 400) -> tuple[SoftmaxAttention, SoftmaxAttent
     systems = wishart_systems(64, seed=SEED)
     before = SoftmaxAttention.initialise(position_tokens(16), heads=2, key=jax.random.key(SEED))
     optimizer = optax.adam(optax.cosine_decay_schedule(1e-2, steps))
-    gradient = eqx.Partial(_attention_gradient, systems)
+    gradient = eqx.Partial(_rollout_gradient, systems, DEPTH)
     run = descend(gradient, before, optimizer, steps=steps, trainable=before.trainable())
     return before, run.parameters
 
@@ -271,6 +282,92 @@ def initial_erosion() -> Figure:
     return figure
 
 
+@rc_context(_STYLE)
+def composition_bars() -> Figure:
+    """Encoder floor and decoder part of the risk while a learnable-kernel decoder trains."""
+    depth, saved = 3, 6
+    generator = np.random.default_rng(SEED)
+    training = prompted_diffusion(128, noise=0.265, generator=generator)
+    held_out = prompted_diffusion(256, noise=0.265, generator=generator)
+    systems = Systems(*(jnp.asarray(array) for array in (training.operators, training.solutions)), jnp.zeros((128, 16)))
+    start = Flexformer.initialise(position_tokens(16), key=jax.random.key(SEED))
+    run = descend(
+        eqx.Partial(_rollout_gradient, systems, depth),
+        start,
+        optax.adam(optax.cosine_decay_schedule(1e-2, 60 * saved)),
+        steps=60 * saved,
+        observe=lambda model: model.matrix(systems.operators[:1]),
+        record_every=60,
+        trainable=start.trainable(),
+    )
+    sides = np.einsum("tij,tj->ti", held_out.operators, held_out.solutions)
+    data = composition_path(
+        run.records[1:], held_out.estimates, sides, held_out.solutions, run.recorded_steps[1:], depth=depth
+    )
+    figure, axes = _figure(1, 1, title="Risk behind an encoder, held-out tasks, depth 3", size=(6.5, 4.4))
+    draw_composition(axes[0, 0], data)
+    return figure
+
+
+@rc_context(_STYLE)
+def scaling_axes() -> Figure:
+    """The error of an encoder over the size of a prompt, and its excess over the number of pretraining tasks."""
+    size, replicates, noise = 12, 24, jnp.array(0.01)
+    variances = np.linspace(1, 0.4, 3)
+    covariance = jnp.diag(jnp.asarray(np.pad(variances, (0, size - 3))))
+    keys = jax.random.split(jax.random.key(SEED), 3)
+    flat = jax.random.normal(keys[0], (replicates * 1024, 3)) * jnp.sqrt(jnp.asarray(variances))[None, :]
+    tasks = jnp.pad(flat, ((0, 0), (0, size - 3)))
+    prompts, errors, exact = np.array([16, 128, 1024]), [], []
+    for prompt_size in prompts:
+        prompt = {"prompt_size": int(prompt_size), "noise_variance": noise}
+        best = in_context_encoder(covariance, **prompt)
+        tried = tasks[: 32 * replicates]
+        answers = prompt_statistics(tried, key=keys[1], **prompt) @ best.T
+        errors.append(np.sum(np.asarray(answers - tried) ** 2, axis=1).reshape(replicates, 32).mean(axis=1))
+        exact.append(float(in_context_risk(best, covariance, **prompt)))
+    prompt = {"prompt_size": 32, "noise_variance": noise}
+    seen = prompt_statistics(tasks, key=keys[2], **prompt).reshape(replicates, 1024, size)
+    shown = tasks.reshape(replicates, 1024, size)
+    least = in_context_risk(in_context_encoder(covariance, **prompt), covariance, **prompt)
+    counts, excess = np.array([64, 256, 1024]), []
+    for count in counts:
+        encoders = jax.vmap(regress_encoder)(seen[:, :count], shown[:, :count])
+        risks = jax.vmap(lambda encoder: in_context_risk(encoder, covariance, **prompt))(encoders)
+        excess.append(np.asarray(risks / least) - 1)
+    figure, axes = _figure(1, 2, title="Two sample sizes of an encoder of prompts, tasks of 12 entries and rank 3")
+    names = ("pairs in a prompt m", "error of the best encoder"), ("pretraining tasks N", "excess risk over the best")
+    for axis, sizes, values, line, (size_name, error_name) in zip(
+        axes[0], (prompts, counts), (errors, excess), (exact, None), names, strict=True
+    ):
+        data = scaling_axis(sizes, np.stack(values, axis=1), line)
+        draw_scaling_axis(axis, data, size_name=size_name, error_name=error_name)
+    return figure
+
+
+@rc_context(_STYLE)
+def error_diagnosis() -> Figure:
+    """Four runs with one fault each, and what a diagnosis finds."""
+    theory = theories.load("error_causes").quick()
+    names = ("noisy prompts", "two training tasks", "multiples of identity", "one step")
+    generator, found = np.random.default_rng(SEED), {}
+    for name, situation, depth in zip(names, theory.situations, theory.depths, strict=True):  # pyright: ignore[reportAttributeAccessIssue]
+        loads = jnp.asarray(generator.standard_normal(situation.operators.shape[:2]))
+        solutions = jnp.einsum("tij,tj->ti", situation.responses, loads, precision="highest")
+        found[name] = diagnose(
+            eqx.Partial(_constant, situation.preconditioner),
+            _read,
+            DiagnosedTasks(situation.training_operators, situation.training_solutions),
+            DiagnosedTasks(situation.operators, solutions, situation.estimates),
+            eqx.Partial(_constant, situation.best),
+            depth=depth,
+            converged_depth=64,
+        )
+    figure, axes = _figure(1, 1, title="Diagnoses of four runs, each with one fault built in", size=(8.5, 4.4))
+    draw_diagnosis(axes[0, 0], cause_shares(found))
+    return figure
+
+
 GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
     {
         "alignment-tail": alignment_tail,
@@ -278,11 +375,14 @@ GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
         "attention-plateaus": attention_plateaus,
         "certified-risk": certified_risk,
         "feedback-coverage": feedback_coverage,
+        "composition-bars": composition_bars,
+        "error-diagnosis": error_diagnosis,
         "identity-errors": identity_errors,
         "initial-erosion": initial_erosion,
         "learned-gain": learned_gain,
         "order-parameters": order_parameter_paths,
         "phase-portrait": phase_portrait,
+        "scaling-axes": scaling_axes,
     }
 )
 """Figures by name, in alphabetical order; each function takes nothing and makes its own small run."""
@@ -314,10 +414,18 @@ def _sides(systems: Systems) -> Float[Array, "tasks size"]:
     return jnp.einsum("tij,tj->ti", systems.operators, systems.solutions, precision="highest")
 
 
-def _attention_gradient(systems: Systems, model: SoftmaxAttention):
+def _constant(matrix, operators):
+    return matrix
+
+
+def _read(prompts):
+    return prompts
+
+
+def _rollout_gradient(systems: Systems, depth: int, model: AbstractPreconditioner):
     def loss(model):
         matrix = model.matrix(systems.operators)
-        final = rollout(matrix, systems.operators, _sides(systems), systems.initial, depth=DEPTH)
+        final = rollout(matrix, systems.operators, _sides(systems), systems.initial, depth=depth)
         return training_loss(final, systems.solutions)
 
     return eqx.filter_value_and_grad(loss)(model)

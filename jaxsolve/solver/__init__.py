@@ -1,6 +1,14 @@
-"""The learned solver: a preconditioned Richardson iteration of fixed depth, and its exact gradient."""
+"""The learned solver: encoders, a preconditioned Richardson iteration of fixed depth, and its exact gradient."""
 
 from ._adjoint import adjoint_gradient
+from ._encoder import EncoderCurve, encoder_risk, encoder_risk_curve, encoder_trajectory, online_encoder_curve
+from ._in_context import (
+    in_context_encoder,
+    in_context_risk,
+    prompt_moment,
+    prompt_statistics,
+    regress_encoder,
+)
 from ._methods import METHODS, choose_method
 from ._population import population_gradient, population_loss
 from ._pretraining import pretrain, wishart_operators
@@ -9,12 +17,22 @@ from ._tangent import rollout_kernel
 
 __all__ = [
     "METHODS",
+    "EncoderCurve",
     "adjoint_gradient",
     "apply_operators",
     "choose_method",
+    "encoder_risk",
+    "encoder_risk_curve",
+    "encoder_trajectory",
+    "in_context_encoder",
+    "in_context_risk",
+    "online_encoder_curve",
     "population_gradient",
     "population_loss",
     "pretrain",
+    "prompt_moment",
+    "prompt_statistics",
+    "regress_encoder",
     "rollout",
     "rollout_kernel",
     "training_loss",

@@ -3,8 +3,10 @@
 import operator
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 
 def checked_depth(depth: Any) -> int:
@@ -71,3 +73,23 @@ def _check_dtypes(*arrays):
             f"All arrays share one floating dtype; got {', '.join(sorted(map(str, dtypes)))}. "
             "Cast them to float32 or float64."
         )
+
+
+def checked_count(count: Any, name: str) -> int:
+    """``count`` as an integer of at least one, else a ``ValueError``."""
+    try:
+        found = 0 if isinstance(count, bool) else operator.index(count)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise ValueError(f"{name} is an integer of at least 1; got {count!r}. Under jit make it a static argument.")
+    return found
+
+
+def refuse(value: jax.Array, failed: jax.Array, message: str) -> jax.Array:
+    """``value``; a ``ValueError`` where ``failed`` is known to hold, an error at run time where it is traced."""
+    if isinstance(failed, Tracer):
+        return eqx.error_if(value, failed, message)
+    if failed:
+        raise ValueError(message)
+    return value

@@ -18,7 +18,6 @@ ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Ge
 NOT_BUILT = {
     "solve": "linear solves",
     "solve_vjp": "linear solves",
-    "exact_curve": "population curves",
     "load_matrix": "readers for the user's own systems",
     "load_arrays": "readers for the user's own systems",
 }
@@ -125,6 +124,18 @@ class Adapter:
 
     def log_sf(self, q, D):
         return feedback.SquaredCosineLaw(D).log_survival(q)
+
+    def exact_curve(self, lam, amp2, eta, steps, floor):
+        modes = len(lam)
+        found = solver.encoder_risk_curve(
+            jnp.diag(jnp.sqrt(modes * jnp.asarray(amp2, float))),
+            jnp.zeros((modes, modes)),
+            jnp.diag(jnp.asarray(lam, float)),
+            noise_variance=jnp.asarray(floor, float),
+            learning_rate=jnp.asarray(eta, float),
+            steps=jnp.asarray(steps, int),
+        )
+        return {"curve": found.risk, "stable": bool(found.stable)}
 
     def cli(self, args, cwd):
         command = list(args) if args[0].startswith("-") else ["reproduce", *args]
