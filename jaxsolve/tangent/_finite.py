@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..feedback import MLP, AbstractBackwardRule
+from ..feedback import AbstractBackwardRule, AbstractNetwork
 
 
-def check_finite(network: MLP, rule: AbstractBackwardRule) -> None:
+def check_finite(network: AbstractNetwork, rule: AbstractBackwardRule) -> None:
     """Refuse parameters or feedback matrices that hold NaN or infinities; under a trace nothing can be checked."""
     leaves = [
         (jax.tree_util.keystr(path), leaf)

@@ -4,14 +4,14 @@ import logging
 
 import jax
 
-from ..feedback import MLP
+from ..feedback import MLP, AbstractNetwork
 
 LOGGER = logging.getLogger("jaxsolve.tangent")
 LARGE = 2**28
 """Bytes from which a kernel is announced in the log."""
 
 
-def kernel_bytes(network: MLP, examples: int, others: int | None = None) -> int:
+def kernel_bytes(network: AbstractNetwork, examples: int, others: int | None = None) -> int:
     """Bytes that [`kernel`][] takes at its peak: one kernel, the errors of all layers, and a tile of rows.
 
     Parameters

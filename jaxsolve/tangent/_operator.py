@@ -9,12 +9,12 @@ import lineax
 from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
-from ..feedback import MLP, AbstractBackwardRule, Backprop
+from ..feedback import MLP, AbstractBackwardRule, AbstractNetwork, Backprop
 from ._finite import check_finite
 
 
 def operator(
-    network: MLP,
+    network: AbstractNetwork,
     inputs: Num[ArrayLike, "examples features"],
     rule: AbstractBackwardRule = Backprop(),
 ) -> lineax.FunctionLinearOperator:
@@ -85,7 +85,7 @@ def _multiply(network, forward, rule, mixers, vector: Float[Array, " size"]) -> 
     return change.ravel()
 
 
-def choose_form(network: MLP, examples: int, products: int) -> str:
+def choose_form(network: AbstractNetwork, examples: int, products: int) -> str:
     """Whether ``products`` products with a kernel are cheaper from the whole matrix or by [`operator`][].
 
     A product costs about `8 P N` operations without the matrix, for `P` parameters, and reads `(N n_L)²` numbers with
