@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
-from ..feedback import MLP, AbstractBackwardRule, AbstractNetwork, Backprop, TangentFactor
+from ..feedback import AbstractBackwardRule, AbstractNetwork, Backprop, TangentFactor
 from ._finite import check_finite
 from ._memory import check_memory, kernel_bytes
 
@@ -23,10 +23,10 @@ WHOLE_ROWS = 512
 
 def kernel(
     network: AbstractNetwork,
-    inputs: Num[ArrayLike, "examples features"],
+    inputs: Num[ArrayLike, "examples *features"],
     rule: AbstractBackwardRule = Backprop(),
     *,
-    other_inputs: Num[ArrayLike, "others features"] | None = None,
+    other_inputs: Num[ArrayLike, "others *features"] | None = None,
     block: int | None = None,
     out: Float[Array, "rows columns"] | None = None,
 ) -> Float[Array, "rows columns"]:
@@ -41,7 +41,8 @@ def kernel(
     `K[(n,c),(m,c')] = Σ_l (⟨h_{l−1}(n), h_{l−1}(m)⟩ + β) ⟨δ_l^{n,c}, δ̃_l^{m,c'}⟩`,
 
     with `δ_l^{n,c}` the error of layer `l` for the output cotangent `e_c` at example `n`, under backpropagation and
-    `δ̃` under the rule, and `β = 1` for a network with biases, else 0. The output layer is
+    `δ̃` under the rule, and `β = 1` for a layer with a bias, else 0. A convolution contributes the inner products of its
+    per-example gradients, summed over positions. The output layer is
     `(H_{L−1} H_{L−1}^T + β) ⊗ I` for every rule. For backpropagation this is the empirical neural tangent kernel
     (Jacot, Gabriel and Hongler, 2018); for other rules it is not symmetric: the first index belongs to
     backpropagation, the second to the rule.
@@ -79,7 +80,7 @@ def kernel(
         free.
 
     >>> import jax
-    >>> from jaxsolve.feedback import FeedbackAlignment
+    >>> from jaxsolve.feedback import MLP, FeedbackAlignment
     >>> network = MLP.initialise((3, 5, 2), key=jax.random.key(0))
     >>> rule = FeedbackAlignment.sample(network, key=jax.random.key(1))
     >>> kernel(network, jnp.eye(3), rule).shape

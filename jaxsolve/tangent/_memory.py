@@ -4,7 +4,7 @@ import logging
 
 import jax
 
-from ..feedback import MLP, AbstractNetwork
+from ..feedback import AbstractNetwork, Dense
 
 LOGGER = logging.getLogger("jaxsolve.tangent")
 LARGE = 2**28
@@ -14,6 +14,8 @@ LARGE = 2**28
 def kernel_bytes(network: AbstractNetwork, examples: int, others: int | None = None) -> int:
     """Bytes that [`kernel`][] takes at its peak: one kernel, the errors of all layers, and a tile of rows.
 
+    A convolution takes the gradient of every example and output in place of an error.
+
     Parameters
     ----------
     network
@@ -22,13 +24,16 @@ def kernel_bytes(network: AbstractNetwork, examples: int, others: int | None = N
         Numbers of examples of the first and of the second index; one number for both by default.
 
     >>> import jax
+    >>> from jaxsolve.feedback import MLP
     >>> network = MLP.initialise((16, 64, 64, 4), dtype="float32", key=jax.random.key(0))
     >>> kernel_bytes(network, 512) // 2**20
     22
     """
     others = examples if others is None else others
     outputs, hidden = network.widths[-1], sum(network.widths[:-1])
-    errors = (examples + others) * hidden * (1 + outputs)
+    layers = list(zip(network.connections, network.weights, network.widths[1:], strict=True))[:-1]
+    units = sum(width if isinstance(side, Dense) else weight.size for side, weight, width in layers)
+    errors = (examples + others) * (hidden + outputs * units)
     tile = 2 * min(examples * outputs, 256) * others * outputs
     return (examples * others * outputs**2 + errors + min(tile, 2**21)) * network.dtype.itemsize
 

@@ -9,13 +9,13 @@ import lineax
 from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
-from ..feedback import MLP, AbstractBackwardRule, AbstractNetwork, Backprop
+from ..feedback import AbstractBackwardRule, AbstractNetwork, Backprop, Dense
 from ._finite import check_finite
 
 
 def operator(
     network: AbstractNetwork,
-    inputs: Num[ArrayLike, "examples features"],
+    inputs: Num[ArrayLike, "examples *features"],
     rule: AbstractBackwardRule = Backprop(),
 ) -> lineax.FunctionLinearOperator:
     """The tangent kernel of [`kernel`][] as a Lineax operator: `K v` in the time of one training step.
@@ -28,7 +28,8 @@ def operator(
 
     Activations and gates are evaluated once, when the operator is made, and are its leaves. A layer with
     `N < 2 n_{l−1}` keeps its `N × N` Gram matrix; a layer with more examples multiplies by `h_{l−1}^T` and `h_{l−1}` in
-    turn. Memory is `N Σ n_l`, the Gram matrices and, of the size of weights, one matrix at a time.
+    turn; a convolution forms the gradient of its weights and is applied with it. Memory is `N Σ n_l`, the Gram matrices
+    and, of the size of weights, one matrix at a time.
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ def operator(
         Where the inputs or the matrices of the rule do not fit the network, and for parameters that are not finite
         (outside of a trace).
 
+    >>> from jaxsolve.feedback import MLP
     >>> network = MLP.initialise((3, 5, 2), key=jax.random.key(0))
     >>> product = operator(network, jnp.eye(3)).mv(jnp.ones(6))
     >>> product.shape
@@ -55,17 +57,24 @@ def operator(
     check_finite(network, rule)
     forward = network.forward(inputs)
     outputs = forward.outputs
-    hidden = forward.activations
-    if network.biases is not None:
-        hidden = tuple(jnp.concatenate([layer, jnp.ones_like(layer[:, :1])], axis=1) for layer in hidden)
-    mixers = tuple(_mixer(layer) for layer in hidden)
+    layers = zip(network.connections, forward.activations, _biases(network), strict=True)
+    mixers = tuple(_mixer(*layer) for layer in layers)
     structure = jax.ShapeDtypeStruct((outputs.size,), outputs.dtype)
     tags = lineax.positive_semidefinite_tag if type(rule) is Backprop else ()
     multiply = partial(_multiply, network, forward, rule, mixers)
     return lineax.FunctionLinearOperator(multiply, structure, tags)
 
 
-def _mixer(hidden):
+def _biases(network):
+    return (None,) * len(network.weights) if network.biases is None else network.biases
+
+
+def _mixer(connection, hidden, bias):
+    """The factors by which a dense layer mixes the examples; a convolution is run instead."""
+    if not isinstance(connection, Dense):
+        return None
+    if bias is not None:
+        hidden = jnp.concatenate([hidden, jnp.ones_like(hidden[:, :1])], axis=1)
     examples, features = hidden.shape
     return (jnp.matmul(hidden, hidden.T, precision="highest"),) if examples < 2 * features else (hidden.T, hidden)
 
@@ -73,13 +82,26 @@ def _mixer(hidden):
 def _multiply(network, forward, rule, mixers, vector: Float[Array, " size"]) -> Float[Array, " size"]:
     product = partial(jnp.matmul, precision="highest")
     errors = rule.deltas(network, forward, vector.reshape(forward.outputs.shape))
-    gates = (*forward.gates, None)
+    layers = zip(
+        network.connections,
+        network.weights,
+        _biases(network),
+        forward.activations,
+        (*forward.gates, None),
+        mixers,
+        errors,
+        strict=True,
+    )
     change = None
-    for weight, gate, mixer, error in zip(network.weights, gates, mixers, errors, strict=True):
-        mixed = error
-        for factor in mixer:
-            mixed = product(factor, mixed)
-        change = mixed if change is None else mixed + product(change, weight.T)
+    for connection, weight, bias, hidden, gate, mixer, error in layers:
+        if mixer is None:
+            slope, shift = connection.gradient(hidden, error)
+            mixed = connection.apply(hidden, slope, None if bias is None else shift)
+        else:
+            mixed = error
+            for factor in mixer:
+                mixed = product(factor, mixed)
+        change = mixed if change is None else mixed + connection.apply(change, weight, None)
         change = change if gate is None else change * gate
     assert change is not None
     return change.ravel()
@@ -93,6 +115,7 @@ def choose_form(network: AbstractNetwork, examples: int, products: int) -> str:
     from the number of products at which these operations have paid for making the matrix, `Σ_l 2 (N n_L)² n_l`, half of
     that for its symmetry: between 4 and 25 products on one core of a CPU in double precision.
 
+    >>> from jaxsolve.feedback import MLP
     >>> network = MLP.initialise((16, 64, 64, 10), key=jax.random.key(0))
     >>> choose_form(network, 512, 10_000), choose_form(network, 16, 10_000), choose_form(network, 16, 1)
     ('matrix_free', 'dense', 'matrix_free')

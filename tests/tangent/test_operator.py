@@ -7,10 +7,10 @@ import lineax
 import numpy as np
 import pytest
 
-from jaxsolve.feedback import Backprop
+from jaxsolve.feedback import Backprop, ConvolutionalNetwork, FeedbackAlignment
 from jaxsolve.tangent import choose_form, kernel, operator
 
-from .test_kernel import alternatives, problem, relative
+from .test_kernel import alternatives, jacobian, problem, relative
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
@@ -22,6 +22,22 @@ def test_the_operator_is_the_kernel(use_bias, examples):
         found, expected = operator(network, inputs, rule), kernel(network, inputs, rule)
         assert relative(found.as_matrix(), expected) < 1e-14
         assert relative(found.T.as_matrix(), expected.T) < 1e-14
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_convolutions_have_the_kernel_of_their_jacobian(use_bias):
+    network = ConvolutionalNetwork.initialise(
+        (2, 6, 5), channels=(3, 4), outputs=2, hidden=(7,), use_bias=use_bias, key=jax.random.key(4)
+    )
+    inputs = jnp.asarray(np.random.default_rng(6).standard_normal((5, 2, 6, 5)))
+    rows = jacobian(network, inputs)
+    assert relative(kernel(network, inputs), rows @ rows.T) < 1e-13
+    assert relative(kernel(network, inputs, block=2), rows @ rows.T) < 1e-13
+    rule = FeedbackAlignment.sample(network, key=jax.random.key(5))
+    expected = kernel(network, inputs, rule)
+    assert relative(expected.T, expected) > 1e-2
+    for one in (Backprop(), rule):
+        assert relative(operator(network, inputs, one).as_matrix(), kernel(network, inputs, one)) < 1e-13
 
 
 def test_only_backpropagation_is_symmetric():
