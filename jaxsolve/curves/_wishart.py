@@ -19,7 +19,7 @@ NEWTON = 4
 
 
 def marchenko_pastur(
-    ratio: float, *, nodes: int = 64, dtype=float
+    ratio: float, *, nodes: int = 64, dtype: jax.typing.DTypeLike = float
 ) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights for the spectral law of isotropic Wishart matrices, `K/n → c < 1`, with mean 1.
 

@@ -289,7 +289,7 @@ def composition_bars() -> Figure:
     generator = np.random.default_rng(SEED)
     training = prompted_diffusion(128, noise=0.265, generator=generator)
     held_out = prompted_diffusion(256, noise=0.265, generator=generator)
-    systems = Systems(*(jnp.asarray(array) for array in (training.operators, training.solutions)), jnp.zeros((128, 16)))
+    systems = Systems(jnp.asarray(training.operators), jnp.asarray(training.solutions), jnp.zeros((128, 16)))
     start = Flexformer.initialise(position_tokens(16), key=jax.random.key(SEED))
     run = descend(
         eqx.Partial(_rollout_gradient, systems, depth),
@@ -338,7 +338,7 @@ def scaling_axes() -> Figure:
     figure, axes = _figure(1, 2, title="Two sample sizes of an encoder of prompts, tasks of 12 entries and rank 3")
     names = ("pairs in a prompt m", "error of the best encoder"), ("pretraining tasks N", "excess risk over the best")
     for axis, sizes, values, line, (size_name, error_name) in zip(
-        axes[0], (prompts, counts), (errors, excess), (exact, None), names, strict=True
+        axes[0], (prompts, counts), (errors, excess), (np.array(exact), None), names, strict=True
     ):
         data = scaling_axis(sizes, np.stack(values, axis=1), line)
         draw_scaling_axis(axis, data, size_name=size_name, error_name=error_name)

@@ -94,7 +94,8 @@ def composition_path(
         for matrix in np.asarray(preconditioners)
     ]
     rows = [(one.total[-1], one.decoder[-1], one.floor, one.interaction[-1]) for one in found]
-    return CompositionPath(np.asarray(steps), *np.asarray(rows, float).T)
+    total, decoder, floor, interaction = np.asarray(rows, float).T
+    return CompositionPath(np.asarray(steps), total, decoder, floor, interaction)
 
 
 def scaling_axis(

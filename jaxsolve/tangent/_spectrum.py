@@ -90,7 +90,7 @@ def _ends(matrix):
         raise ValueError(f"Lanczos iteration needs a size of 3 or more; got {matrix.shape[0]}. Take method='dense'.")
     try:
         start = np.random.default_rng(0).standard_normal(matrix.shape[0]).astype(matrix.dtype)
-        values = eigsh(matrix, k=2, which="BE", v0=start, return_eigenvectors=False)
+        values = np.asarray(eigsh(matrix, k=2, which="BE", v0=start, return_eigenvectors=False))
     except ArpackError as failure:
         raise ValueError(f"The Lanczos iteration has failed: {failure} Take method='dense'.") from failure
     return float(values.min()), float(values.max())

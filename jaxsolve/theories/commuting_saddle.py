@@ -80,8 +80,13 @@ class CommutingSaddle(AbstractTheory):
     ) -> "CommutingSaddle":
         """Three ratios of second moments, ten nodes for each mode."""
         positions, weights = np.polynomial.legendre.leggauss(nodes)
-        arrays = (moment_ratios, positions, weights / 2, 1.0)
-        return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth)
+        return cls(
+            moment_ratios=jnp.asarray(moment_ratios, dtype),
+            nodes=jnp.asarray(positions, dtype),
+            weights=jnp.asarray(weights / 2, dtype),
+            threshold=jnp.asarray(1.0, dtype),
+            depth=depth,
+        )
 
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, **options) -> "CommutingSaddle":

@@ -78,8 +78,13 @@ class Composition(AbstractTheory):
         drawn = prompted_diffusion(tasks, size=size, prompt_size=prompt_size, noise=noise, generator=random)
         disturbed = np.eye(size) + 0.1 * random.standard_normal((size, size)) / np.sqrt(size)
         preconditioner = 0.9 * np.linalg.inv(drawn.reference) @ disturbed
-        arrays = (preconditioner, drawn.estimates, drawn.operators, drawn.solutions)
-        return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth)
+        return cls(
+            preconditioner=jnp.asarray(preconditioner, dtype),
+            estimates=jnp.asarray(drawn.estimates, dtype),
+            operators=jnp.asarray(drawn.operators, dtype),
+            solutions=jnp.asarray(drawn.solutions, dtype),
+            depth=depth,
+        )
 
     @classmethod
     def full(

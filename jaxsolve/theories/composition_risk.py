@@ -126,7 +126,14 @@ class CompositionRisk(AbstractTheory):
             steps=steps,
         ).parameters
         estimates, truth = (jnp.asarray(array, dtype) for array in (unseen.estimates, unseen.operators))
-        return cls(trained.matrix(truth[:1]), estimates, estimates, truth, depth=depth, replicates=replicates)
+        return cls(
+            preconditioner=trained.matrix(truth[:1]),
+            iterated=estimates,
+            estimates=estimates,
+            operators=truth,
+            depth=depth,
+            replicates=replicates,
+        )
 
     @classmethod
     def full(

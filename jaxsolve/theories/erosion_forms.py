@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from .._types import Key, Scalar
@@ -83,7 +84,9 @@ class ErosionForms(AbstractTheory):
             feedback.append(drawn(zip(hidden, widths[2:], strict=True), variances[1:]))
             direct.append(drawn([(size, 4) for size in hidden], variances[1:]))
         inputs, targets = drawn([(examples, 16), (examples, 4)], [1.0, 1.0])
-        return cls(inputs, targets, tuple(weights), tuple(feedback), tuple(direct))
+        return cls(
+            inputs=inputs, targets=targets, weights=tuple(weights), feedback=tuple(feedback), direct=tuple(direct)
+        )
 
     @classmethod
     def full(
@@ -145,5 +148,5 @@ def _defined(inputs: Array, targets: Array, weights: Matrices, rule) -> Scalar:
     residual = forward.outputs - targets
     gradient = jax.grad(lambda weights: jnp.sum((MLP(weights)(inputs) - targets) ** 2) / 2)(weights)
     update = rule.gradients(network, forward, residual).weights
-    speed = sum(jnp.sum(one * other) for one, other in zip(gradient, update, strict=True))
-    return 1 - speed / sum(jnp.sum(one**2) for one in gradient)
+    steepest, taken = ravel_pytree(gradient)[0], ravel_pytree(update)[0]
+    return 1 - jnp.sum(steepest * taken) / jnp.sum(steepest**2)

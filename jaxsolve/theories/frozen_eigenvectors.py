@@ -89,8 +89,14 @@ class FrozenEigenvectors(AbstractTheory):
     ) -> "FrozenEigenvectors":
         """Four spectra, four steps of the decoder, 100 of training."""
         drawn = np.random.default_rng(instance_seed).uniform(0.3, 1.3, (spectra, 2))
-        arrays = (drawn, np.array([0.3, 0.9]), angle, learning_rate)
-        return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth, steps=steps)
+        return cls(
+            spectra=jnp.asarray(drawn, dtype),
+            initial=jnp.asarray([0.3, 0.9], dtype),
+            angle=jnp.asarray(angle, dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
+            depth=depth,
+            steps=steps,
+        )
 
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, depth: int = 8, spectra: int = 64, **options):

@@ -93,14 +93,18 @@ class InContextEncoder(AbstractTheory):
         factor = jnp.asarray(rotation[:, :rank] * np.sqrt(np.linspace(1, 0.4, rank)), dtype)
         noise = jnp.asarray(noise_variance, dtype)
         covariance = jnp.matmul(factor, factor.T, precision="highest")
-        nodes = (*_gauss_hermite(rank), *_gauss_hermite(size))
+        task_nodes, task_weights = _gauss_hermite(rank)
+        input_nodes, input_weights = _gauss_hermite(size)
         return cls(
-            jnp.asarray(random.standard_normal((size, size)), dtype),
-            factor,
-            prompt_moment(covariance, prompt_size=prompt_size, noise_variance=noise),
-            noise,
-            jnp.asarray(learning_rate, dtype),
-            *(jnp.asarray(array, dtype) for array in nodes),
+            initial=jnp.asarray(random.standard_normal((size, size)), dtype),
+            factor=factor,
+            second_moment=prompt_moment(covariance, prompt_size=prompt_size, noise_variance=noise),
+            noise_variance=noise,
+            learning_rate=jnp.asarray(learning_rate, dtype),
+            task_nodes=jnp.asarray(task_nodes, dtype),
+            task_weights=jnp.asarray(task_weights, dtype),
+            input_nodes=jnp.asarray(input_nodes, dtype),
+            input_weights=jnp.asarray(input_weights, dtype),
             prompt_size=prompt_size,
             steps=steps,
         )

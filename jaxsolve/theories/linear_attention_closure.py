@@ -91,8 +91,17 @@ class LinearAttentionClosure(AbstractTheory):
         rotation, _ = np.linalg.qr(random.standard_normal((size, size)))
         eigenvalues = random.uniform(0.3, 1.2, (tasks, size))
         queries, keys = random.uniform(0.3, 0.9, size), random.uniform(0.05, 0.2, size)
-        arrays = (rotation, eigenvalues, queries, keys, time / np.array(steps), time, 1.0)
-        return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth, steps=steps)
+        return cls(
+            eigenvectors=jnp.asarray(rotation, dtype),
+            eigenvalues=jnp.asarray(eigenvalues, dtype),
+            queries=jnp.asarray(queries, dtype),
+            keys=jnp.asarray(keys, dtype),
+            learning_rates=jnp.asarray(time / np.array(steps), dtype),
+            time=jnp.asarray(time, dtype),
+            imbalance_factor=jnp.asarray(1.0, dtype),
+            depth=depth,
+            steps=steps,
+        )
 
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, size: int = 8, tasks: int = 64, **options):

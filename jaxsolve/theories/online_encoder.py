@@ -110,9 +110,13 @@ class OnlineEncoder(AbstractTheory):
         rotation = np.linalg.qr(random.standard_normal((inputs, inputs)))[0]
         root = rotation * np.sqrt(np.linspace(0.25, 1, inputs))
         target = random.standard_normal((size, inputs)) / np.sqrt(inputs)
-        arrays = (np.zeros_like(target), target, root @ root.T, root, noise_variance, learning_rate)
         return cls(
-            *(jnp.asarray(array, dtype) for array in arrays),
+            initial=jnp.asarray(np.zeros_like(target), dtype),
+            target=jnp.asarray(target, dtype),
+            covariance=jnp.asarray(root @ root.T, dtype),
+            root=jnp.asarray(root, dtype),
+            noise_variance=jnp.asarray(noise_variance, dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
             steps=steps,
             batch=batch,
             held_out=held_out,

@@ -87,9 +87,14 @@ class PopulationEncoder(AbstractTheory):
         rotation = np.linalg.qr(random.standard_normal((inputs, inputs)))[0]
         covariance = rotation @ np.diag(np.linspace(0.25, 1, inputs)) @ rotation.T
         target = random.standard_normal((size, inputs)) / np.sqrt(inputs)
-        arrays = (np.zeros_like(target), target, covariance, covariance, target @ covariance)
         return cls(
-            *(jnp.asarray(array, dtype) for array in (*arrays, noise_variance, learning_rate)),
+            initial=jnp.asarray(np.zeros_like(target), dtype),
+            target=jnp.asarray(target, dtype),
+            covariance=jnp.asarray(covariance, dtype),
+            input_moment=jnp.asarray(covariance, dtype),
+            cross_moment=jnp.asarray(target @ covariance, dtype),
+            noise_variance=jnp.asarray(noise_variance, dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
             steps=steps,
         )
 

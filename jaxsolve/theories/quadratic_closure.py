@@ -82,7 +82,12 @@ class QuadraticClosure(AbstractTheory):
         operators = np.eye(size) + 0.5 * random.standard_normal((tasks, size, size)) / size**0.5
         initial, root = random.standard_normal((2, size, size)) / size**0.5
         return cls(
-            *(jnp.asarray(array, dtype) for array in (initial, operators, root, learning_rate, 1.0)), steps=steps
+            initial=jnp.asarray(initial, dtype),
+            operators=jnp.asarray(operators, dtype),
+            moment_root=jnp.asarray(root, dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
+            curvature_factor=jnp.asarray(1.0, dtype),
+            steps=steps,
         )
 
     @classmethod

@@ -112,9 +112,9 @@ class ScalingAxes(AbstractTheory):
             Number of independent pretrainings, and of sets of trials.
         """
         return cls(
-            jnp.linspace(1, 0.4, rank, dtype=dtype),
-            jnp.asarray(label_noise, dtype),
-            jnp.zeros((), dtype),
+            variances=jnp.linspace(1, 0.4, rank, dtype=dtype),
+            label_noise=jnp.asarray(label_noise, dtype),
+            floor=jnp.zeros((), dtype),
             size=size,
             factors=factors,
             first_prompt=first_prompt,

@@ -86,8 +86,16 @@ class SharedEigenbasis(AbstractTheory):
         rotation, _ = np.linalg.qr(random.standard_normal((size, size)))
         eigenvalues = random.uniform(0.2, 1.2, (tasks, size))
         second, start = random.uniform(0.5, 2.0, size), random.uniform(0.2, 0.5, size)
-        arrays = (rotation, eigenvalues, random.permuted(eigenvalues, axis=0), second, start, learning_rate)
-        return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth, steps=steps)
+        return cls(
+            eigenvectors=jnp.asarray(rotation, dtype),
+            eigenvalues=jnp.asarray(eigenvalues, dtype),
+            shuffled=jnp.asarray(random.permuted(eigenvalues, axis=0), dtype),
+            second_moments=jnp.asarray(second, dtype),
+            initial=jnp.asarray(start, dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
+            depth=depth,
+            steps=steps,
+        )
 
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, size: int = 12, tasks: int = 200, **options):

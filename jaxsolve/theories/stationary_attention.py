@@ -90,8 +90,15 @@ class StationaryAttention(AbstractTheory):
         random = np.random.default_rng(instance_seed)
         count = size // 2 + 1
         coefficients = random.uniform(0.05, 0.4, (tasks, size))
-        arrays = (coefficients, random.uniform(0.4, 0.8, count), random.uniform(0.5, 1.5, count), learning_rate)
-        return cls(*(jnp.asarray(array, dtype) for array in arrays), depth=depth, steps=steps)
+        amplitudes, kernel_weights = random.uniform(0.4, 0.8, count), random.uniform(0.5, 1.5, count)
+        return cls(
+            coefficients=jnp.asarray(coefficients, dtype),
+            amplitudes=jnp.asarray(amplitudes, dtype),
+            kernel_weights=jnp.asarray(kernel_weights, dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
+            depth=depth,
+            steps=steps,
+        )
 
     @classmethod
     def full(cls, *, dtype: jax.typing.DTypeLike = float, size: int = 16, tasks: int = 12, **options):
