@@ -429,4 +429,5 @@ by counting violations. <b>Against printed</b> holds our number against the one 
 the discrepancy is within what the rule allows and that the run could have seen an error of the size that matters;
 where it could not, the verdict is <i>inconclusive</i>. A row that <i>disagrees</i> as the ledger expects is a known
 finding, and only a verdict that differs from the expected one is a failure. <i>Not run</i> against printed: the number
-has a meaning only at the size that the full scale has. Discrepancy and resolution share the units of the rule.</p></section>"""
+has a meaning only at the size that the full scale has. Discrepancy and resolution share the units of the
+rule.</p></section>"""

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
-from ..feedback import MLP, AbstractBackwardRule, AbstractNetwork, Backprop, TangentFactor
+from ..feedback import AbstractBackwardRule, AbstractNetwork, Backprop, TangentFactor
 from ._finite import check_finite
 from ._memory import check_memory, kernel_bytes
 

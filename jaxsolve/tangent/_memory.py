@@ -4,7 +4,7 @@ import logging
 
 import jax
 
-from ..feedback import MLP, AbstractNetwork
+from ..feedback import AbstractNetwork
 
 LOGGER = logging.getLogger("jaxsolve.tangent")
 LARGE = 2**28

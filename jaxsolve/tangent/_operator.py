@@ -9,7 +9,7 @@ import lineax
 from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike
-from ..feedback import MLP, AbstractBackwardRule, AbstractNetwork, Backprop
+from ..feedback import AbstractBackwardRule, AbstractNetwork, Backprop
 from ._finite import check_finite
 
 
