@@ -23,7 +23,7 @@ ONLINE_RUN = {
     "batch": 512,
     "points": 16,
     "noise_variance": 4e-4,
-    "replicates": 16,
+    "replicates": 24,
 }
 ONLINE = Measure(
     theory="online_encoder",

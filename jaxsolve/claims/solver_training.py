@@ -39,7 +39,7 @@ ONLINE = Measure(
         "batch": 512,
         "points": 16,
         "noise_variance": 4e-4,
-        "replicates": 16,
+        "replicates": 24,
     },
 )
 TRAJECTORY = Measure(observable="error", reading=Discrepancy())
