@@ -23,7 +23,8 @@ ONLINE_RUN = {
     "batch": 512,
     "points": 16,
     "noise_variance": 4e-4,
-    "replicates": 24,
+    "held_out": 512,
+    "replicates": 16,
 }
 ONLINE = Measure(
     theory="online_encoder",

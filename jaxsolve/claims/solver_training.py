@@ -39,7 +39,8 @@ ONLINE = Measure(
         "batch": 512,
         "points": 16,
         "noise_variance": 4e-4,
-        "replicates": 24,
+        "held_out": 512,
+        "replicates": 16,
     },
 )
 TRAJECTORY = Measure(observable="error", reading=Discrepancy())
