@@ -53,6 +53,9 @@ class Measure:
     theory
         File name of the theory that measures the row, where it is not the one in the row's id: a statement about
         one theory is sometimes settled by the experiment of another.
+    full_scale_only
+        The rule has a meaning only at the size or the number of steps of the document, which ``full`` has and
+        ``quick`` has not. At the quick scale the printed number is then not compared.
     configuration, options
         Name of the configuration and what it passes to ``quick`` and ``full``. Rows of one document that agree in
         theory and configuration share one run.
@@ -63,10 +66,15 @@ class Measure:
     rule: AbstractQuotedRule | None = None
     quoted_side: str = "measured"
     theory: str | None = None
+    full_scale_only: bool = False
     configuration: str = "default"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self):
+        if self.full_scale_only and self.rule is None:
+            raise ValueError(
+                "full_scale_only says when a rule is applied, and this measure has none; give a rule or leave it out."
+            )
         if self.quoted_side not in ("measured", "predicted"):
             raise ValueError(f"quoted_side is 'measured' or 'predicted'; got {self.quoted_side!r}.")
 
@@ -189,6 +197,7 @@ class Column:
     reading: Any = None
     rule: AbstractQuotedRule | None = None
     quoted_side: str = "measured"
+    full_scale_only: bool = False
     kind: Kind | None = None
 
 
@@ -344,6 +353,7 @@ class Document:
                         reading=cell.reading(parse_number(row)),
                         rule=cell.rule,
                         quoted_side=cell.quoted_side,
+                        full_scale_only=cell.full_scale_only,
                         configuration=configuration,
                         options=options or {},
                     )

@@ -23,6 +23,7 @@ ONLINE_RUN = {
     "batch": 512,
     "points": 16,
     "noise_variance": 4e-4,
+    "held_out": 512,
     "replicates": 16,
 }
 ONLINE = Measure(

@@ -39,6 +39,7 @@ ONLINE = Measure(
         "batch": 512,
         "points": 16,
         "noise_variance": 4e-4,
+        "held_out": 512,
         "replicates": 16,
     },
 )

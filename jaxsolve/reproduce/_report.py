@@ -13,7 +13,7 @@ from .. import theories
 from .._files import atomic_write
 from ..claims import INSTALLED, LIBRARY, Status, documents
 from ..evidence import AbstractTheory
-from ._run import outcome
+from ._run import needs_full_scale, outcome
 from ._table import number, summary
 
 REPORT = "report.html"
@@ -320,6 +320,8 @@ def _row(record: Mapping[str, Any]) -> str:
     notes = [f"<p>{_prose(record['statement'])} <i>{_text(record['where'])}</i></p>"]
     if record["reason"]:
         notes.append(f'<p class="reason">{_prose(record["reason"])}</p>')
+    if needs_full_scale(record):
+        notes.append('<p class="reason">The printed number is compared at full scale only.</p>')
     if how in ("finding", "unexpected") and record["message"]:
         notes.append(f'<p class="reason">Found: {_text(record["message"].split("Printed: ")[-1])}</p>')
     return (
@@ -426,5 +428,6 @@ statement says how: an identity up to rounding, a mean within standard errors, a
 by counting violations. <b>Against printed</b> holds our number against the one in the source. <i>Agrees</i> means that
 the discrepancy is within what the rule allows and that the run could have seen an error of the size that matters;
 where it could not, the verdict is <i>inconclusive</i>. A row that <i>disagrees</i> as the ledger expects is a known
-finding, and only a verdict that differs from the expected one is a failure. Discrepancy and resolution share the units
-of the rule.</p></section>"""
+finding, and only a verdict that differs from the expected one is a failure. <i>Not run</i> against printed: the number
+has a meaning only at the size that the full scale has. Discrepancy and resolution share the units of the
+rule.</p></section>"""

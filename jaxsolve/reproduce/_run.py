@@ -1,5 +1,6 @@
 """Running the selected rows: one simulation per configuration, one record per row."""
 
+import math
 import os
 import time
 import traceback
@@ -154,7 +155,7 @@ def _plan(claim: Claim, scale: str, seed: int) -> Record:
         "resolution": None,
         "verdict_predicted": Result.NOT_RUN.value,
         "verdict_quoted": Result.NOT_RUN.value if claim.quoted else None,
-        "expected": expected(claim),
+        "expected": expected(claim, scale),
         "reason": claim.reason,
         "fidelity": claim.fidelity.value,
         "status": claim.status.value,
@@ -171,12 +172,22 @@ def _plan(claim: Claim, scale: str, seed: int) -> Record:
     }
 
 
-def expected(claim: Claim) -> dict[str, str | None]:
-    """The verdicts that a row expects; null for the printed number where the row holds nothing against it."""
+def expected(claim: Claim, scale: str = "full") -> dict[str, str | None]:
+    """The verdicts that a row expects; null for the printed number where the row holds nothing against it.
+
+    At the quick scale a printed number that needs the full scale is expected not to be run.
+    """
     if claim.measure is None:
         return {"predicted": None, "quoted": None}
-    quoted = claim.expected_quoted.value if claim.measure.rule is not None else None
+    quoted = None
+    if claim.measure.rule is not None:
+        quoted = (claim.expected_quoted if _compared(claim.measure, scale) else Result.NOT_RUN).value
     return {"predicted": claim.expected_predicted.value, "quoted": quoted}
+
+
+def _compared(measure: Measure, scale: str) -> bool:
+    """Whether the printed number is held against ours at this scale."""
+    return measure.rule is not None and (scale == "full" or not measure.full_scale_only)
 
 
 def configuration(claim: Claim) -> dict[str, Any] | None:
@@ -192,6 +203,7 @@ def configuration(claim: Claim) -> dict[str, Any] | None:
         "reading": _plain(measure.reading),
         "rule": None if measure.rule is None else _plain(measure.rule),
         "quoted_side": measure.quoted_side,
+        "full_scale_only": measure.full_scale_only,
     }
 
 
@@ -205,7 +217,7 @@ def _run_group(group: Group, folder: Folder, plans: Mapping[str, Record], scale:
     seconds = round(time.perf_counter() - started, 3)
     digest = save_evidence(folder.path / group.file, np.asarray(evaluation.grid), evaluation.pairs)
     for claim in group.claims:
-        record = {**plans[claim.id], **_measured(claim, evaluation)}
+        record = {**plans[claim.id], **_measured(claim, evaluation, scale)}
         record |= {"seconds": seconds, "data": {"file": group.file, "sha256": digest}}
         folder.append(record)
 
@@ -219,14 +231,16 @@ def _evaluate(group: Group, scale: str, seed: int) -> Evaluation:
         raise _TheoryBroke(error) from error
 
 
-def _measured(claim: Claim, evaluation: Evaluation) -> Record:
+def _measured(claim: Claim, evaluation: Evaluation, scale: str) -> Record:
     measure = claim.measure
     assert measure is not None
     try:
         read = measure.reading(evaluation, measure.observable)
         verdict = measure.reading.verdict(evaluation, measure.observable)
         quoted = None
-        if measure.rule is not None:
+        if measure.rule is not None and not _compared(measure, scale):
+            quoted = Verdict(Result.NOT_RUN, math.nan, math.nan, "needs the full scale")
+        elif measure.rule is not None:
             ours = read.measured if measure.quoted_side == "measured" else read.predicted
             quoted = measure.rule(ours, claim.quoted)
     except Exception as error:
@@ -256,10 +270,16 @@ def _keep_traceback(folder: Folder, group: Group, plans: Mapping[str, Record], e
     return path
 
 
+def needs_full_scale(record: Mapping[str, Any]) -> bool:
+    """Whether a row was measured but its printed number not compared, because this scale is too small for it."""
+    return record["data"] is not None and record["verdict_quoted"] == Result.NOT_RUN.value
+
+
 def outcome(record: Mapping[str, Any]) -> str:
     """How a record counts: ``agree``, ``finding``, ``unexpected``, ``broken``, or the status of a row not measured.
 
-    ``agree`` and ``finding`` are as expected; a finding expects anything but agreement.
+    ``agree`` and ``finding`` are as expected; a finding expects a verdict other than agreement. A printed number that
+    is not compared at this scale counts neither way.
     """
     if record["status"] != Status.MEASURED.value:
         return str(record["status"])
@@ -268,4 +288,4 @@ def outcome(record: Mapping[str, Any]) -> str:
         return "broken"
     if (record["verdict_predicted"], record["verdict_quoted"]) != (wanted["predicted"], wanted["quoted"]):
         return "unexpected"
-    return "agree" if {wanted["predicted"], wanted["quoted"]} <= {"agrees", None} else "finding"
+    return "agree" if {wanted["predicted"], wanted["quoted"]} <= {"agrees", "not_run", None} else "finding"

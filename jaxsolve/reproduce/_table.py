@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..claims import Status
-from ._run import outcome
+from ._run import needs_full_scale, outcome
 
 _STYLES = {"agree": "green", "finding": "yellow", "unexpected": "bold red", "broken": "bold red"}
 
@@ -20,6 +20,9 @@ def summary(records: Sequence[Mapping[str, Any]]) -> str:
     ]
     if counts["broken"]:
         parts.append(f"{counts['broken']} broken")
+    waiting = sum(needs_full_scale(record) for record in records)
+    if waiting:
+        parts.append(f"{waiting} printed numbers compared at full scale only")
     unmeasured = [f"{counts[status.value]} {status.value}" for status in Status if counts[status.value]]
     if unmeasured:
         parts.append("not measured: " + ", ".join(unmeasured))

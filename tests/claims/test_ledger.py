@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxsolve import theories
-from jaxsolve.claims import Claim, Measure, Status, documents, ledger, parse_numbers
+from jaxsolve.claims import AtMost, Claim, Column, Mean, Measure, Status, documents, ledger, parse_numbers
 from jaxsolve.evidence import Kind, Result
 
 CHECKLIST = json.loads((Path(__file__).parents[1] / "checklist_ids.json").read_text())
@@ -114,6 +114,25 @@ def test_a_row_that_contradicts_itself_is_refused(changes, told):
 def test_quoted_side_is_one_of_two(reading):
     with pytest.raises(ValueError, match="quoted_side"):
         Measure(observable="x", reading=reading, quoted_side="both")
+
+
+def test_only_a_rule_can_wait_for_the_full_scale(reading):
+    with pytest.raises(ValueError, match="has none"):
+        Measure(observable="x", reading=reading, full_scale_only=True)
+
+
+def test_a_column_hands_its_scale_on():
+    rows = documents()[0].table(
+        "t",
+        "{column}-{row}",
+        1,
+        Kind.LAW,
+        "§1",
+        {name: Column(name, Mean, AtMost(), full_scale_only=name == "b") for name in "ab"},
+        {"1": "2 | 3"},
+        observable="x",
+    )
+    assert [row.measure.full_scale_only for row in rows] == [False, True]
 
 
 def test_plain_text_rows():

@@ -143,6 +143,16 @@ def test_the_top_counts_and_the_unexpected_come_first(page, records):
     assert "jaxsolve 0.1.0 · jax 0.10.2 · device cpu:cpu · scale quick · seed 0 · float64" in text
 
 
+def test_numbers_that_need_the_full_scale_are_told(folder):
+    data = {"file": "data/gone.npz", "sha256": ""}
+    expected = {"predicted": "agrees", "quoted": "not_run"}
+    waiting = measured("law/waits", "law", data, quoted="5", verdict_quoted="not_run", expected=expected)
+    page = Page(write_report(folder / "waiting", [waiting]).read_text())
+    assert "1 printed numbers compared at full scale only" in page.text
+    assert "The printed number is compared at full scale only." in page.text
+    assert "agrees; printed not run" in page.text
+
+
 def test_findings_are_marked_with_their_reason(page, source):
     assert 'class="finding" id="doc/population/found"' in source
     assert page.text.count("The source divides twice.") == 2

@@ -37,7 +37,12 @@ def toy_theories(monkeypatch):
 
 
 def row(name, theory="right", at=1.0, **fields):
-    measure = Measure(observable="mean", reading=CurveValue(at), rule=fields.pop("rule", None))
+    measure = Measure(
+        observable="mean",
+        reading=CurveValue(at),
+        rule=fields.pop("rule", None),
+        full_scale_only=fields.pop("full_scale_only", False),
+    )
     return Claim(
         id=f"doc/{theory}/{name}",
         where="§1",
@@ -113,6 +118,40 @@ def test_outcomes(tmp_path, claim, counts_as):
     assert {"agree": "1 agree", "finding": "1 disagree", "unexpected": "1 unexpected"}.get(
         counts_as, "1 not_attempted"
     ) in summary([record])
+
+
+@pytest.mark.parametrize(
+    ("at", "fields"),
+    [
+        (1.0, {"rule": AtMost(), "quoted": "0.5", "full_scale_only": True}),
+        (1.0, {"rule": Within(absolute=0.3), "quoted": "1", "full_scale_only": True}),
+    ],
+    ids=["wrong", "right"],
+)
+def test_a_number_that_needs_the_full_scale_is_compared_there_only(tmp_path, at, fields):
+    quick, full = (reproduce([row("x", at=at, **fields)], tmp_path / s, scale=s).records[0] for s in ("quick", "full"))
+    assert quick["verdict_quoted"] == quick["expected"]["quoted"] == "not_run"
+    assert quick["verdict_predicted"] == "agrees"
+    assert "needs the full scale" in quick["message"]
+    assert outcome(quick) == "agree"
+    assert "1 printed numbers compared at full scale only" in summary([quick])
+    assert full["expected"]["quoted"] == "agrees"
+    assert outcome(full) == ("agree" if full["verdict_quoted"] == "agrees" else "unexpected")
+    assert full["verdict_quoted"] == ("disagrees" if fields["quoted"] == "0.5" else "agrees")
+    assert "full scale" not in summary([full])
+
+
+def test_a_wrong_prediction_is_not_hidden_by_the_scale(tmp_path):
+    claim = row(
+        "x",
+        rule=AtMost(),
+        quoted="0.5",
+        full_scale_only=True,
+        expected_predicted=Result.DISAGREES,
+        reason="Expected to be wrong, and is right.",
+    )
+    (record,) = reproduce([claim], tmp_path).records
+    assert outcome(record) == "unexpected"
 
 
 def test_a_broken_theory_leaves_the_rest_alone(tmp_path):
