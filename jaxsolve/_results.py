@@ -33,6 +33,14 @@ class RESULTS(eqx.Enumeration):
         "The rate of the iteration is not below 1, so that no contraction can be claimed. Take a smaller step or "
         "another preconditioner for these tasks."
     )
+    not_elliptic = (
+        "A coefficient is not positive everywhere, and its operator need not be positive definite. Bring the parameters "
+        "back into the box where the family is elliptic."
+    )
+    rank_deficient = (
+        "The pairs of a prompt do not determine all coefficients: the matrix of the normal equations is singular to "
+        "rounding. Add pairs that differ, or a ridge."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:
