@@ -1,5 +1,6 @@
 """An encoder for equations that are affine in their coefficients: weighted least squares in the weak form."""
 
+import math
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -309,10 +310,15 @@ def draw_prompts(
         raise ValueError(f"operators have shape (tasks, size, size); got {operators.shape}.")
     if pairs < 1:
         raise ValueError(f"A prompt has at least one pair; got {pairs}.")
-    tasks, size, _ = operators.shape
-    drawn = jax.random.normal(key, (3 * tasks * pairs * size,), operators.dtype).reshape(3, tasks, pairs, size)
-    states = jnp.linalg.solve(operators, drawn[0].swapaxes(1, 2)).swapaxes(1, 2)
-    return Prompts(states + state_noise * drawn[2], drawn[0] + load_noise * drawn[1])
+    shape = (operators.shape[0], pairs, operators.shape[1])
+
+    def normal(key):
+        return jax.random.normal(key, (math.prod(shape),), operators.dtype).reshape(shape)
+
+    force_key, load_key, state_key = jax.random.split(key, 3)
+    forces = normal(force_key)
+    states = jnp.linalg.solve(operators, forces.swapaxes(1, 2)).swapaxes(1, 2)
+    return Prompts(states + state_noise * normal(state_key), forces + load_noise * normal(load_key))
 
 
 def project_to_box(

@@ -137,20 +137,21 @@ class CoefficientRecovery(AbstractTheory):
         return {"coefficient_error": Curve(grid, grid**2 * squared), "operator_error": Curve(grid, grid * relative)}
 
     def sample(self, grid: Float[Array, " points"], *, key: Key) -> dict[str, Curve]:
-        """The encoder on noisy loads, projected to the box."""
+        """The encoder on noisy loads, projected to the box; one draw of the noise, scaled to each size."""
         operators = self.family.operators(self.parameters, throw=False)
         clean = _product("tij,tpj->tpi", operators, self.states)
         encoder = WeakFormEncoder.from_family(self.family)
 
-        def errors(strength, key):
-            noise = jax.random.normal(key, (self.states.size,), self.dtype).reshape(self.states.shape)
+        noise = jax.random.normal(key, (self.states.size,), self.dtype).reshape(self.states.shape)
+
+        def errors(strength):
             found = encoder.estimate(self.states, clean + strength * noise, throw=False).coefficients
             estimate, _ = project_to_box(found)
             change = self.family.operators(estimate, throw=False) - operators
             relative = jnp.linalg.norm(change, axis=(1, 2)) / jnp.linalg.norm(operators, axis=(1, 2))
             return jnp.mean((estimate - self.parameters) ** 2), relative.mean()
 
-        squared, relative = jax.vmap(errors)(grid, jax.random.split(key, len(grid)))
+        squared, relative = jax.lax.map(errors, grid)
         return {"coefficient_error": Curve(grid, squared), "operator_error": Curve(grid, relative)}
 
     def counterfeit(self) -> "CoefficientRecovery":
