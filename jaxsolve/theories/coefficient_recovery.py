@@ -23,7 +23,7 @@ _product = partial(jnp.einsum, precision="highest")
 def _mean_norm(variances: Float[Array, "tasks parameters"]) -> Float[Array, " tasks"]:
     """`E (Σ_k v_k g_k²)^{1/2}` for standard normal `g`, by trapezoids in `log t` of
 
-        E X^{1/2} = (2 √π)^{-1} ∫_0^∞ (1 − E exp(−t X)) t^{−3/2} dt,    E exp(−t X) = Π_k (1 + 2 t v_k)^{−1/2}.
+    E X^{1/2} = (2 √π)^{-1} ∫_0^∞ (1 − E exp(−t X)) t^{−3/2} dt,    E exp(−t X) = Π_k (1 + 2 t v_k)^{−1/2}.
     """
     scale = variances.sum(axis=1, keepdims=True)
     logarithm = jnp.linspace(-40.0, 40.0, 401, dtype=variances.dtype)

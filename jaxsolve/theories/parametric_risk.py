@@ -26,7 +26,9 @@ def _encoder_floor(operators, mode_operators, states, load_noise):
     """`s² tr(A^{-1} A_k A_lᵀ A^{-ᵀ}) (Σ_j D_jᵀ D_j)^{-1}_kl / n`: one number per task."""
     designs = _product("kij,tpj->tpik", mode_operators, states)
     covariance = load_noise**2 * jnp.linalg.inv(_product("tpik,tpil->tkl", designs, designs))
-    moved = jnp.linalg.solve(operators[:, None], jnp.broadcast_to(mode_operators[None], (len(operators), *mode_operators.shape)))
+    moved = jnp.linalg.solve(
+        operators[:, None], jnp.broadcast_to(mode_operators[None], (len(operators), *mode_operators.shape))
+    )
     return _product("tkl,tkij,tlij->t", covariance, moved, moved) / operators.shape[1]
 
 
@@ -92,7 +94,9 @@ class ParametricRisk(AbstractTheory):
         "noise of the loads small against the loads, none of the states",
         "solutions have mean zero and identity covariance and are independent of the prompts",
     )
-    breaks_when: ClassVar[str] = "The noise is so large that estimates leave the box or the operator changes by its own size."
+    breaks_when: ClassVar[str] = (
+        "The noise is so large that estimates leave the box or the operator changes by its own size."
+    )
     effect: ClassVar[float] = 0.05
 
     @classmethod
