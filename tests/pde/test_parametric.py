@@ -26,6 +26,7 @@ PARAMETERS = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (3, 4)))
 
 
 def relative(measured, reference):
+    reference = np.asarray(reference)
     return np.linalg.norm(np.asarray(measured) - reference) / np.linalg.norm(reference)
 
 
@@ -118,12 +119,12 @@ def test_lost_ellipticity_is_refused_with_the_least_coefficient():
         INTERVAL.operators(jnp.array([[0.0] * 4, [10.0, 0, 0, 0]]))
     indefinite = INTERVAL.operators(jnp.array([[10.0, 0, 0, 0]]), throw=False)
     assert float(jnp.linalg.eigvalsh(indefinite[0])[0]) < 0
-    with pytest.raises(ValueError, match="Least coefficient: -0.5 in task 0"):
+    with pytest.raises(ValueError, match=r"Least coefficient: -0\.5 in task 0"):
         ellipticity_certificate(QUADRANTS, radius=3.0)
     assert float(ellipticity_certificate(QUADRANTS, radius=3.0, throw=False).contraction) == 1.5
     with pytest.raises(ValueError, match="NaN or infinite"):
         require_elliptic(jnp.array([[jnp.nan, 1.0]]))
-    assert float(ellipticity_certificate(LOG_AFFINE, radius=30.0).contraction) < 1
+    assert float(ellipticity_certificate(LOG_AFFINE, radius=10.0).contraction) < 1
 
 
 def test_single_precision_is_the_rounded_operator():
@@ -143,7 +144,7 @@ def test_bad_input_is_refused(unchecked):
         ParametricDiffusion(LINE, jnp.ones((1, 32)), link="linear")
     with pytest.raises(ValueError, match=r"4 parameters; got shape \(3,\)"):
         INTERVAL.operator(jnp.ones(3))
-    with pytest.raises(ValueError, match="jax.jacfwd"):
+    with pytest.raises(ValueError, match=r"jax\.jacfwd"):
         _ = LOG_AFFINE.mode_operators
     with pytest.raises(ValueError, match="at least one unknown"):
         interval_grid(0)

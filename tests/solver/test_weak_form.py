@@ -138,7 +138,7 @@ def test_values_that_are_not_finite_are_told():
     states, loads = prompts(family, pairs=2)
     loads = loads.at[1, 0, 3].set(jnp.nan)
     encoder = WeakFormEncoder.from_family(family)
-    with pytest.raises(ValueError, match="NaN or infinite.*at index 1"):
+    with pytest.raises(ValueError, match=r"NaN or infinite.*at index 1"):
         encoder.estimate(states, loads)
     found = encoder.estimate(states, loads, throw=False)
     assert (found.result == RESULTS.not_finite).tolist() == [task == 1 for task in range(12)]
