@@ -1,4 +1,4 @@
-"""On a parametric equation a trained decoder stays under both certificates, with the operator that the encoder gives."""
+"""A trained decoder stays under both certificates, on the operators that the encoder gives."""
 
 import dataclasses
 from typing import ClassVar
