@@ -34,8 +34,8 @@ class RESULTS(eqx.Enumeration):
         "another preconditioner for these tasks."
     )
     not_elliptic = (
-        "A coefficient is not positive everywhere, and its operator need not be positive definite. Bring the parameters "
-        "back into the box where the family is elliptic."
+        "A coefficient is not positive everywhere, and its operator need not be positive definite. Bring the "
+        "parameters back into the box where the family is elliptic."
     )
     rank_deficient = (
         "The pairs of a prompt do not determine all coefficients: the matrix of the normal equations is singular to "
