@@ -1,4 +1,4 @@
-"""Meshes, tensorised Galerkin assembly, random and parametric families of operators."""
+"""Meshes, tensorised Galerkin assembly, random and parametric families of operators, matrices from files."""
 
 from ._assembly import GalerkinAssembler, stiffness_assembler
 from ._diffusion import DiffusionFamily, LogNormalCoefficients, diffusion_family
@@ -12,6 +12,7 @@ from ._parametric import (
     quadrant_modes,
     require_elliptic,
 )
+from ._readers import load_arrays, load_matrix
 
 __all__ = [
     "DiffusionFamily",
@@ -25,6 +26,8 @@ __all__ = [
     "diffusion_family",
     "ellipticity_certificate",
     "interval_grid",
+    "load_arrays",
+    "load_matrix",
     "quadrant_modes",
     "require_elliptic",
     "square_grid",

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._types import Key
 from ..evidence import AbstractTheory, Curve, Kind, LimitRule
-from ..pde import Discretisation, ParametricDiffusion, TriangleMesh, interval_grid, square_grid, triangle_grid
+from ..pde import ParametricDiffusion, TriangleMesh, interval_grid, square_grid, triangle_grid
 
 PROBES = 7
 
@@ -27,7 +27,7 @@ class GalerkinOrder(AbstractTheory):
     The counterfeit has a solution that is 1 % too large.
     """
 
-    discretisations: tuple[tuple[Discretisation, ...], ...]
+    families: tuple[tuple[ParametricDiffusion, ...], ...]
     scale: Float[Array, ""]
     sizes: tuple[int, ...] = eqx.field(static=True)
     replicates: int = eqx.field(static=True, default=1)
@@ -64,7 +64,11 @@ class GalerkinOrder(AbstractTheory):
         lines = tuple(interval_grid(size, dtype=dtype) for size in sizes)
         squares = tuple(square_grid(size, dtype=dtype) for size in sizes)
         triangles = tuple(triangle_grid(_cut_squares(size), dtype=dtype) for size in sizes)
-        return cls(discretisations=(lines, lines, squares, triangles), scale=jnp.ones((), dtype), sizes=sizes)
+        families = tuple(
+            tuple(_family(found, "log-affine" if name == "log_affine" else "affine") for found in discretisations)
+            for name, discretisations in zip(cls.observables, (lines, lines, squares, triangles), strict=True)
+        )
+        return cls(families=families, scale=jnp.ones((), dtype), sizes=sizes)
 
     @classmethod
     def full(
@@ -80,8 +84,8 @@ class GalerkinOrder(AbstractTheory):
     def predict(self, grid: Float[Array, " points"]) -> dict[str, Curve]:
         """The exact solution at the common nodes."""
         curves = {}
-        for name, (coarsest, *_) in zip(self.observables, self.discretisations, strict=True):
-            exact = self.scale * jax.vmap(_solution)(coarsest.nodes)
+        for name, (coarsest, *_) in zip(self.observables, self.families, strict=True):
+            exact = self.scale * jax.vmap(_solution)(coarsest.discretisation.nodes)
             curves[name] = Curve(grid, jnp.broadcast_to(exact[None], (len(grid), len(exact))))
         return curves
 
@@ -89,26 +93,27 @@ class GalerkinOrder(AbstractTheory):
         """Assembly and a direct solve on each grid."""
         del key
         curves = {}
-        for name, discretisations in zip(self.observables, self.discretisations, strict=True):
-            link = "log-affine" if name == "log_affine" else "affine"
-            values = [self._probed(found, size, link) for found, size in zip(discretisations, self.sizes, strict=True)]
+        for name, families in zip(self.observables, self.families, strict=True):
+            values = [self._probed(family, size) for family, size in zip(families, self.sizes, strict=True)]
             curves[name] = Curve(grid, jnp.stack(values))
         return curves
 
-    def _probed(self, discretisation, size, link):
+    def _probed(self, family, size):
         """The solution at the nodes that all grids share."""
-        family = ParametricDiffusion(discretisation, jnp.zeros_like(discretisation.points[None, :, 0]), link=link)
-        family = eqx.tree_at(lambda family: family.modes, family, jax.vmap(_mode)(discretisation.points)[None])
-        force = jax.vmap(lambda point: _force(point, link))(discretisation.points)
-        operator = family.operator(jnp.ones(1, self.dtype))
-        solution = jnp.linalg.solve(operator, discretisation.load(force))
-        shape = (size,) * discretisation.nodes.shape[1]
+        grid = family.discretisation
+        force = jax.vmap(lambda point: _force(point, family.link))(grid.points)
+        solution = jnp.linalg.solve(family.operator(jnp.ones(1, self.dtype)), grid.load(force))
+        shape = (size,) * grid.nodes.shape[1]
         stride = (size + 1) // (PROBES + 1)
         return solution.reshape(shape)[(slice(stride - 1, None, stride),) * len(shape)].ravel()
 
     def counterfeit(self) -> "GalerkinOrder":
         """The exact solution is 1 % too large."""
         return dataclasses.replace(self, scale=1.01 * self.scale)
+
+
+def _family(discretisation, link):
+    return ParametricDiffusion(discretisation, jax.vmap(_mode)(discretisation.points)[None], link=link)
 
 
 def _solution(point):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 
-from jaxsolve import certificates, feedback, solver, tangent
+from jaxsolve import certificates, feedback, pde, solver, tangent
 
 ROOT = Path(__file__).parents[2]
 ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Gelu, "linear": feedback.Identity}
@@ -22,8 +22,6 @@ NOT_BUILT = {
     "exact_curve": "population curves",
     "flow_L1": "closed population dynamics",
     "ode": "closed population dynamics",
-    "load_matrix": "readers for the user's own systems",
-    "load_arrays": "readers for the user's own systems",
 }
 QUICK = "feedback-reference/layerwise_gram/largest-error"
 
@@ -87,6 +85,12 @@ class Adapter:
 
     def log_sf(self, q, D):
         return feedback.SquaredCosineLaw(D).log_survival(q)
+
+    def load_matrix(self, path):
+        return pde.load_matrix(path)
+
+    def load_arrays(self, path):
+        return pde.load_arrays(path)
 
     def cli(self, args, cwd):
         command = list(args) if args[0].startswith("-") else ["reproduce", *args]
