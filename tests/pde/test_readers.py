@@ -78,7 +78,7 @@ REAL = "%%MatrixMarket matrix coordinate real general\n"
     [
         (REAL + "2 2 2\n1 1 1.0\n", "2 entries are declared, and 1 follow"),
         (REAL + "2 2 1\n% note\n1 1 1.0\n2 2 1.0\n", "line 5.*and more follow"),
-        (REAL + "2 2 1\n0 1 1.0\n", "line 3: place 0, 1"),
+        (REAL + "2 2 1\n0 1 1.0\n", "line 3: 0, 1 is no place"),
         (REAL + "2 2 1\n1 1\n", "3 words; got '1 1'"),
         (REAL + "2 2 1\n1 1 one\n", "'one' is no float"),
         (REAL + "2 2 1\n1 1 nan\n", "1 entries are NaN"),
