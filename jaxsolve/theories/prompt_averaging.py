@@ -111,17 +111,24 @@ class PromptAveraging(AbstractTheory):
         return {"coefficient_error": Curve(grid, jnp.broadcast_to(self.share * last, grid.shape))}
 
     def sample(self, grid: Float[Array, " points"], *, key: Key) -> dict[str, Curve]:
-        """New prompts at every point, and the mean squared error of what the encoder reads off them."""
+        """New prompts at every point, and the mean squared error of what the encoder reads off them.
+
+        All are drawn at the largest length. Pairs set to zero add nothing to the normal equations.
+        """
         operators = self.family.operators(self.parameters, throw=False)
         encoder = WeakFormEncoder.from_family(self.family)
-        errors = []
-        for number, pairs in enumerate(self.pairs):
-            prompts = draw_prompts(
-                operators, pairs=pairs, load_noise=self.noise[number], key=jax.random.fold_in(key, number)
-            )
-            found = encoder.estimate(*prompts, throw=False).coefficients
-            errors.append(jnp.mean((found - self.parameters) ** 2))
-        return {"coefficient_error": Curve(grid, jnp.stack(errors))}
+        longest = max(self.pairs)
+
+        def error(point):
+            number, pairs, noise = point
+            prompts = draw_prompts(operators, pairs=longest, load_noise=noise, key=jax.random.fold_in(key, number))
+            counted = (jnp.arange(longest) < pairs)[None, :, None]
+            states, loads = (jnp.where(counted, values, 0) for values in prompts)
+            found = encoder.estimate(states, loads, throw=False).coefficients
+            return jnp.mean((found - self.parameters) ** 2)
+
+        points = jnp.arange(len(self.pairs)), jnp.asarray(self.pairs), self.noise
+        return {"coefficient_error": Curve(grid, jax.lax.map(error, points))}
 
     def counterfeit(self) -> "PromptAveraging":
         """A floor of nine tenths of the last error."""
