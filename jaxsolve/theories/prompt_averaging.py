@@ -67,13 +67,13 @@ class PromptAveraging(AbstractTheory):
         *,
         dtype: jax.typing.DTypeLike = float,
         size: int = 31,
-        tasks: int = 32,
+        tasks: int = 16,
         pairs: tuple[int, ...] = (8, 16, 32, 64),
         noise: tuple[float, ...] = (4e-3, 4e-3, 2e-3, 2e-3),
         instance_seed: int = INSTANCE_SEED,
         replicates: int = 32,
     ) -> "PromptAveraging":
-        """32 tasks with 31 unknowns, prompts of 8 to 64 pairs, two sizes of noise, 32 draws."""
+        """16 tasks with 31 unknowns, prompts of 8 to 64 pairs, two sizes of noise, 32 draws."""
         random = np.random.default_rng(instance_seed)
         grid = interval_grid(size, dtype=dtype)
         return cls(
