@@ -25,6 +25,8 @@ from ._data import (
 from ._evidence import Mark, draw_evidence
 from ._figure import draw_claim, draw_group, printed_marks, save_claim_figure, to_png
 from ._gallery import GALLERY, learned_gain_data, save_gallery_figure
+from ._parametric import draw_certified_errors
+from ._parametric_data import CertifiedErrors, certified_errors
 from ._solver import (
     draw_attention_modes,
     draw_contraction,
@@ -54,6 +56,7 @@ __all__ = [
     "GALLERY",
     "AttentionModes",
     "Band",
+    "CertifiedErrors",
     "Distribution",
     "GainSpectrum",
     "Mark",
@@ -66,9 +69,11 @@ __all__ = [
     "Violations",
     "attention_modes",
     "bound_violations",
+    "certified_errors",
     "curve_band",
     "distribution",
     "draw_attention_modes",
+    "draw_certified_errors",
     "draw_claim",
     "draw_comparison",
     "draw_contraction",

@@ -20,10 +20,13 @@ from .._files import atomic_write
 from .._numerics import machine_epsilon
 from .._train import descend
 from ..evidence import Curve, IdentityRule, evaluate
+from ..pde import ParametricDiffusion, cosine_modes, interval_grid, quadrant_modes, square_grid
 from ..preconditioners import SoftmaxAttention, position_tokens
 from ..solver import adjoint_gradient, rollout, training_loss
 from ._data import relative_differences
 from ._figure import _STYLE, DOTS_PER_INCH, to_png
+from ._parametric import draw_certified_errors
+from ._parametric_data import certified_errors
 from ._solver import (
     draw_attention_modes,
     draw_contraction,
@@ -211,6 +214,24 @@ def attention_plateaus() -> Figure:
     return figure
 
 
+@rc_context(_STYLE)
+def parametric_certificate() -> Figure:
+    """Errors of the mean operator's inverse under a certificate that follows from the coefficient alone."""
+    line, plane = interval_grid(31), square_grid(7)
+    families = {
+        "interval, four cosines": ParametricDiffusion(line, cosine_modes(line)),
+        "square, four quadrants": ParametricDiffusion(plane, quadrant_modes(plane)),
+    }
+    generator = np.random.default_rng(SEED)
+    corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 4), axis=-1).reshape(-1, 4)
+    parameters = np.concatenate([corners, generator.uniform(-1, 1, (112, 4))])
+    figure, axes = _figure(1, 2, title="Diffusion on 112 tasks of the box and its 16 corners, P from the mean operator")
+    for axis, (name, family) in zip(axes[0], families.items(), strict=True):
+        starts = generator.standard_normal((len(parameters), len(family.mean_operator)))
+        draw_certified_errors(axis, certified_errors(family, parameters, starts, depth=12), name=name)
+    return figure
+
+
 GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
     {
         "attention-modes": attention_mode_maps,
@@ -219,6 +240,7 @@ GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
         "identity-errors": identity_errors,
         "learned-gain": learned_gain,
         "order-parameters": order_parameter_paths,
+        "parametric-certificate": parametric_certificate,
         "phase-portrait": phase_portrait,
     }
 )
