@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ._claim import Claim, Document, Measure
 from ._reading import CurveValue, Discrepancy, LargestDiscrepancy
-from ._rules import NoViolations, Within
+from ._rules import InBand, NoViolations, Within
 
 DOCUMENT = Document(
     slug="error-sources",
@@ -108,7 +108,8 @@ CLAIMS: tuple[Claim, ...] = (
             Lowest risk from prompt to solution among the methods for the parametric equation.
             ! reconstructed_setting: Two readings were tried at six steps of the mean operator's inverse: solutions of
             white right sides gave 4.4e-7, white solutions 4.75e-6. The second is kept because it lands. A few tasks
-            near corners of the coefficient box carry most of it, so the tolerance is the spread between draws of tasks.
+            near corners of the coefficient box carry most of it: 95 % of draws of 1000 tasks lie in 5.1e-6 to 1.2e-5,
+            of 48 tasks in 7.9e-7 to 3.0e-5, around a mean of 8.1e-6. Hence a band of a factor 2 about the printed one.
         33  bound  parametric_pde/violations | zero
             Violations of the spectral-norm bound in the run on the parametric equation.
         # why the certificates are different
@@ -202,7 +203,10 @@ CLAIMS: tuple[Claim, ...] = (
                 RECOVERY, observable="operator_error", reading=CurveValue(6.2e-4), rule=Within(relative=0.1)
             ),
             "parametric_pde/end-to-end-risk": Measure(
-                theory="parametric_risk", observable="risk", reading=CurveValue(6.0), rule=Within(relative=0.5)
+                theory="parametric_risk",
+                observable="risk",
+                reading=CurveValue(6.0),
+                rule=InBand(low=5.9760e-6 / 2, high=2 * 5.9760e-6),
             ),
             "parametric_pde/violations": replace(PARAMETRIC, rule=NoViolations()),
             "parametric_pde/clean-composition": PARAMETRIC,

@@ -169,6 +169,8 @@ def _discretisation(
     unknowns = numbered(np.asarray(cells), np.asarray(free))
     return Discretisation(
         assembler,
-        *(jnp.asarray(array, dtype) for array in (points, nodes, load_values)),
+        jnp.asarray(points, dtype),
+        jnp.asarray(nodes, dtype),
+        jnp.asarray(load_values, dtype),
         jnp.asarray(np.where(unknowns < 0, assembler.size, unknowns)),
     )

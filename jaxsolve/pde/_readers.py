@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from scipy.sparse import sparray
+    from scipy.sparse import coo_array, csc_array, csr_array
 
 _FIELDS = {"real": (float, 1), "integer": (np.int64, 1), "complex": (complex, 2), "pattern": (float, 0)}
 _MIRRORS = {"general": None, "symmetric": np.asarray, "skew-symmetric": np.negative, "hermitian": np.conj}
@@ -22,7 +22,7 @@ _LAYOUTS = {
 }
 
 
-def load_matrix(path: str | os.PathLike[str]) -> "np.ndarray | sparray":
+def load_matrix(path: str | os.PathLike[str]) -> "np.ndarray | coo_array | csr_array | csc_array":
     """A matrix from a file.
 
     Read are Matrix Market (``.mtx``, ``.mtx.gz``), a dense ``.npy``, and ``.npz`` in the layout of SciPy's
@@ -117,7 +117,7 @@ def _array(stream, size: int, name: str) -> np.ndarray:
     return values.reshape(shape, order="F" if by_columns else "C").copy(order="K")
 
 
-def _sparse(arrays: dict[str, np.ndarray], name: str) -> "sparray":
+def _sparse(arrays: dict[str, np.ndarray], name: str) -> "coo_array | csr_array | csc_array":
     """A sparse matrix from the arrays that SciPy saves."""
     import scipy.sparse
 
@@ -141,7 +141,7 @@ def _sparse(arrays: dict[str, np.ndarray], name: str) -> "sparray":
     return matrix
 
 
-def _load_matrix_market(path: Path) -> "np.ndarray | sparray":
+def _load_matrix_market(path: Path) -> "np.ndarray | coo_array":
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8", errors="replace") as stream:
@@ -150,7 +150,7 @@ def _load_matrix_market(path: Path) -> "np.ndarray | sparray":
         raise ValueError(f"{path} is no complete gzip file: {error}.") from error
 
 
-def _matrix_market(lines, name: str) -> "np.ndarray | sparray":
+def _matrix_market(lines, name: str) -> "np.ndarray | coo_array":
     banner = next(lines, (1, ""))[1].lower().split()
     if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"] or banner[2] not in ("coordinate", "array"):
         raise ValueError(f"{name}, line 1: a file begins '%%MatrixMarket matrix coordinate|array'; got {banner}.")
@@ -189,9 +189,7 @@ def _coordinates(lines, shape, count, field, symmetry, name):
             raise ValueError(f"{name}, line {number}: an entry has {2 + parts} words; got {' '.join(words)!r}.")
         row, column = place = _integers(words[:2], name, number)
         if not (1 <= row <= shape[0] and 1 <= column <= shape[1]):
-            raise ValueError(
-                f"{name}, line {number}: place {row}, {column} is not in 1 to {shape[0]}, 1 to {shape[1]}."
-            )
+            raise ValueError(f"{name}, line {number}: {row}, {column} is no place of a {shape[0]} × {shape[1]} matrix.")
         if symmetry != "general" and (column > row or (column == row and symmetry == "skew-symmetric")):
             raise ValueError(f"{name}, line {number}: a {symmetry} file holds no entry at {row}, {column}.")
         places.append(place)

@@ -141,7 +141,7 @@ def test_bad_input_is_refused(unchecked):
     with pytest.raises(ValueError, match="positive and finite at every point"):
         ParametricDiffusion(LINE, jnp.ones((1, 32)), jnp.zeros(32))
     with pytest.raises(ValueError, match="got 'linear'"):
-        ParametricDiffusion(LINE, jnp.ones((1, 32)), link="linear")
+        ParametricDiffusion(LINE, jnp.ones((1, 32)), link="linear")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"4 parameters; got shape \(3,\)"):
         INTERVAL.operator(jnp.ones(3))
     with pytest.raises(ValueError, match=r"jax\.jacfwd"):

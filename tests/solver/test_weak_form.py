@@ -179,7 +179,7 @@ def test_bad_input_is_refused(unchecked):
     with pytest.raises(ValueError, match="at least 4 unknowns; got 3"):
         WeakFormEncoder.from_family(ParametricDiffusion(small := interval_grid(3), cosine_modes(small)))
     with pytest.raises(ValueError, match="got 'ones'"):
-        WeakFormEncoder.from_family(family, weights="ones")
+        WeakFormEncoder.from_family(family, weights="ones")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"shape \(15, 15\)"):
         eqx.tree_at(lambda encoder: encoder.weight_root, encoder, jnp.eye(14)).__check_init__()
     with pytest.raises(ValueError, match="at least one pair; got 0"):
