@@ -90,12 +90,12 @@ class PromptAveraging(AbstractTheory):
         cls,
         *,
         dtype: jax.typing.DTypeLike = float,
-        tasks: int = 100,
-        pairs: tuple[int, ...] = (8, 16, 32, 64, 128, 256),
-        noise: tuple[float, ...] = (4e-3, 4e-3, 2e-3, 2e-3, 1e-3, 1e-3),
+        tasks: int = 32,
+        pairs: tuple[int, ...] = (8, 16, 32, 64, 128),
+        noise: tuple[float, ...] = (4e-3, 4e-3, 2e-3, 2e-3, 1e-3),
         **options,
     ) -> "PromptAveraging":
-        """100 tasks, prompts of 8 to 256 pairs and three sizes of noise; else as ``quick``."""
+        """32 tasks, prompts of 8 to 128 pairs and three sizes of noise; else as ``quick``."""
         return cls.quick(dtype=dtype, tasks=tasks, pairs=pairs, noise=noise, **options)
 
     def grid(self) -> Float[Array, " points"]:
