@@ -51,6 +51,14 @@ def load_matrix(path: str | os.PathLike[str]) -> "np.ndarray | coo_array | csr_a
         are not finite.
     OSError
         For a file that cannot be opened.
+
+    >>> import tempfile
+    >>> text = "%%MatrixMarket matrix array real symmetric\\n2 2\\n1\\n2\\n3\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.mtx")
+    ...     _ = path.write_text(text)
+    ...     load_matrix(path).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
     """
     name = os.fspath(path)
     if name.endswith((".mtx", ".mtx.gz")):
@@ -82,6 +90,13 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         For a file that is no zip archive or is cut short, and for members that are no such arrays, with their name.
     OSError
         For a file that cannot be opened.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.npz")
+    ...     np.savez(path, sizes=np.arange(3))
+    ...     load_arrays(path)["sizes"].tolist()
+    [0, 1, 2]
     """
     name = os.fspath(path)
     arrays = {}
@@ -130,8 +145,8 @@ def _sparse(arrays: dict[str, np.ndarray], name: str) -> "coo_array | csr_array 
             "arrays with load_arrays."
         )
     data, first, second = (arrays[part] for part in wanted)
-    shape = tuple(arrays["shape"].tolist())
     try:
+        shape = tuple(arrays["shape"].tolist())
         if layout == "coo":
             return scipy.sparse.coo_array((data, (first, second)), shape=shape)
         matrix = getattr(scipy.sparse, f"{layout}_array")((data, first, second), shape=shape)

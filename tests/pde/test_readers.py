@@ -114,6 +114,9 @@ def test_broken_archives_are_refused(tmp_path):
     np.savez(path, format=b"csr", shape=(2, 2), data=np.ones(2), indices=np.array([0, 7]), indptr=np.arange(3))
     with pytest.raises(ValueError, match="breaks the format csr"):
         load_matrix(path)
+    np.savez(path, format=b"coo", shape=2, data=np.ones(2), row=np.arange(2), col=np.arange(2))
+    with pytest.raises(ValueError, match="breaks the format coo"):
+        load_matrix(path)
     compressed = gzip.compress((REAL + "2 2 1\n1 1 1.0\n" + "%\n" * 1000).encode())
     (tmp_path / "a.mtx.gz").write_bytes(compressed[:-9])
     with pytest.raises(ValueError, match="no complete gzip"):
