@@ -68,6 +68,14 @@ class RESULTS(eqx.Enumeration):
         "defined. The residual vanishes or no gradient reaches the weights: choose data or weights at which the loss "
         "has a slope."
     )
+    not_elliptic = (
+        "A coefficient is not positive everywhere, and its operator need not be positive definite. Bring the "
+        "parameters back into the box where the family is elliptic."
+    )
+    rank_deficient = (
+        "The pairs of a prompt do not determine all coefficients: the matrix of the normal equations is singular to "
+        "rounding. Add pairs that differ, or a ridge."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:

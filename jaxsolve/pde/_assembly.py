@@ -75,10 +75,9 @@ class GalerkinAssembler(eqx.Module):
             raise ValueError(
                 "Unknowns are numbered from 0, and each free one is named once; got a negative or repeated one."
             )
-        number = np.full(max(cells.max(initial=0), free.max()) + 1, -1)
-        number[free] = np.arange(len(free))
-        rows = np.broadcast_to(number[cells][:, :, None], matrices.shape).ravel()
-        columns = np.broadcast_to(number[cells][:, None, :], matrices.shape).ravel()
+        unknowns = numbered(cells, free)
+        rows = np.broadcast_to(unknowns[:, :, None], matrices.shape).ravel()
+        columns = np.broadcast_to(unknowns[:, None, :], matrices.shape).ravel()
         kept = np.flatnonzero((rows >= 0) & (columns >= 0))
         places, destinations = np.unique(rows[kept] * len(free) + columns[kept], return_inverse=True)
         order = np.argsort(destinations, kind="stable")
@@ -120,6 +119,13 @@ class GalerkinAssembler(eqx.Module):
             .at[self.rows, self.columns]
             .set(values, indices_are_sorted=True, unique_indices=True)
         )
+
+
+def numbered(cells: Int[np.ndarray, "cells local"], free: Int[np.ndarray, " size"]) -> Int[np.ndarray, "cells local"]:
+    """The rows of the local unknowns of each cell, `−1` where they are not free."""
+    number = np.full(max(cells.max(initial=0), free.max()) + 1, -1)
+    number[free] = np.arange(len(free))
+    return number[cells]
 
 
 def stiffness_assembler(mesh: TriangleMesh, *, dtype: jax.typing.DTypeLike = float) -> GalerkinAssembler:

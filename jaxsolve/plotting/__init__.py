@@ -29,6 +29,8 @@ from ._feedback import draw_alignment_tails, draw_worst_coverage
 from ._feedback_data import AlignmentTails, WorstCoverage, alignment_tails, worst_coverages
 from ._figure import draw_claim, draw_group, printed_marks, save_claim_figure, to_png
 from ._gallery import GALLERY, learned_gain_data, save_gallery_figure
+from ._parametric import draw_certified_errors
+from ._parametric_data import CertifiedErrors, certified_errors
 from ._solver import (
     draw_attention_modes,
     draw_contraction,
@@ -62,6 +64,7 @@ __all__ = [
     "AttentionModes",
     "Band",
     "CauseShares",
+    "CertifiedErrors",
     "CompositionPath",
     "Distribution",
     "ErosionHistogram",
@@ -81,11 +84,13 @@ __all__ = [
     "attention_modes",
     "bound_violations",
     "cause_shares",
+    "certified_errors",
     "composition_path",
     "curve_band",
     "distribution",
     "draw_alignment_tails",
     "draw_attention_modes",
+    "draw_certified_errors",
     "draw_claim",
     "draw_comparison",
     "draw_composition",

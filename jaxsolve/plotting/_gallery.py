@@ -33,6 +33,7 @@ from ..feedback import (
     SparseFeedback,
     SubspaceFeedback,
 )
+from ..pde import ParametricDiffusion, cosine_modes, interval_grid, quadrant_modes, square_grid
 from ..preconditioners import AbstractPreconditioner, Flexformer, SoftmaxAttention, position_tokens
 from ..solver import (
     adjoint_gradient,
@@ -49,6 +50,8 @@ from ._erosion_data import erosion_histogram, erosion_shares
 from ._feedback import draw_alignment_tails, draw_worst_coverage
 from ._feedback_data import alignment_tails, worst_coverages
 from ._figure import _STYLE, DOTS_PER_INCH, to_png
+from ._parametric import draw_certified_errors
+from ._parametric_data import certified_errors
 from ._solver import (
     draw_attention_modes,
     draw_contraction,
@@ -368,6 +371,24 @@ def error_diagnosis() -> Figure:
     return figure
 
 
+@rc_context(_STYLE)
+def parametric_certificate() -> Figure:
+    """Errors of the mean operator's inverse under a certificate that follows from the coefficient alone."""
+    line, plane = interval_grid(31), square_grid(7)
+    families = {
+        "interval, four cosines": ParametricDiffusion(line, cosine_modes(line)),
+        "square, four quadrants": ParametricDiffusion(plane, quadrant_modes(plane)),
+    }
+    generator = np.random.default_rng(SEED)
+    corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 4), axis=-1).reshape(-1, 4)
+    parameters = np.concatenate([corners, generator.uniform(-1, 1, (112, 4))])
+    figure, axes = _figure(1, 2, title="Diffusion on 112 tasks of the box and its 16 corners, P from the mean operator")
+    for axis, (name, family) in zip(axes[0], families.items(), strict=True):
+        starts = generator.standard_normal((len(parameters), len(family.mean_operator)))
+        draw_certified_errors(axis, certified_errors(family, parameters, starts, depth=12), name=name)
+    return figure
+
+
 GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
     {
         "alignment-tail": alignment_tail,
@@ -381,6 +402,7 @@ GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
         "initial-erosion": initial_erosion,
         "learned-gain": learned_gain,
         "order-parameters": order_parameter_paths,
+        "parametric-certificate": parametric_certificate,
         "phase-portrait": phase_portrait,
         "scaling-axes": scaling_axes,
     }

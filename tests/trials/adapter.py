@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from jaxsolve import certificates, curves, feedback, monte_carlo, solver, tangent
+from jaxsolve import certificates, curves, feedback, monte_carlo, pde, solver, tangent
 from jaxsolve._results import RESULTS
 
 ROOT = Path(__file__).parents[2]
@@ -18,8 +18,6 @@ ACTIVATIONS = {"relu": feedback.Relu, "tanh": feedback.Tanh, "gelu": feedback.Ge
 NOT_BUILT = {
     "solve": "linear solves",
     "solve_vjp": "linear solves",
-    "load_matrix": "readers for the user's own systems",
-    "load_arrays": "readers for the user's own systems",
 }
 QUICK = "feedback-reference/layerwise_gram/largest-error"
 
@@ -136,6 +134,12 @@ class Adapter:
             steps=jnp.asarray(steps, int),
         )
         return {"curve": found.risk, "stable": bool(found.stable)}
+
+    def load_matrix(self, path):
+        return pde.load_matrix(path)
+
+    def load_arrays(self, path):
+        return pde.load_arrays(path)
 
     def cli(self, args, cwd):
         command = list(args) if args[0].startswith("-") else ["reproduce", *args]
