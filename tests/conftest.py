@@ -25,6 +25,14 @@ _hook = jaxtyping.install_import_hook("jaxsolve", "beartype.beartype")
 _hook.__enter__()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests of one file share fixtures and compiled programs, and run in one worker, unless they say otherwise."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @pytest.fixture
 def unchecked():
     """Without the checks of array types, which users do not have: our own messages show."""

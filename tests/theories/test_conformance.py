@@ -16,7 +16,7 @@ def suites():
 
 
 @pytest.mark.parametrize("check", Conformance.checks)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in NAMES])
 def test_conformance(suites, name, check):
     if name not in suites:
         theory = theories.theory_in(importlib.import_module(f"jaxsolve.theories.{name}"))
