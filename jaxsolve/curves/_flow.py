@@ -83,9 +83,11 @@ def _integrated(vector_field, initial, times, tolerance, max_steps):
         max_steps=max_steps,
         throw=False,
     )
+    states = solution.ys
+    assert states is not None
     reached = solution.result == diffrax.RESULTS.successful
-    finite = jnp.isfinite(solution.ys).all()
+    finite = jnp.isfinite(states).all()
     result = first_failure(
         (jnp.atleast_1d(~reached), RESULTS.not_integrated), (jnp.atleast_1d(~finite), RESULTS.not_finite)
     )
-    return Flow(solution.ys, result)
+    return Flow(states, result)

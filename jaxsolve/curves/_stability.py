@@ -188,8 +188,9 @@ def second_variation(
 
 def pair_moments(plain, twice, once, depth):
     """`A` and `B` from the moments of `m = 1 − p h`, alone and with one and two factors `h`."""
-    own = sum((depth - abs(depth - 1 - c)) * plain[c] * twice[2 * depth - 2 - c] for c in range(2 * depth - 1))
-    coupling = 2 * sum((depth - 1 - b) * once[2 * depth - 2 - b] * once[b] for b in range(depth - 1))
+    zero = jnp.zeros_like(plain[0] * twice[0])
+    own = sum(((depth - abs(depth - 1 - c)) * plain[c] * twice[2 * depth - 2 - c] for c in range(2 * depth - 1)), zero)
+    coupling = 2 * sum(((depth - 1 - b) * once[2 * depth - 2 - b] * once[b] for b in range(depth - 1)), zero)
     return own, coupling
 
 

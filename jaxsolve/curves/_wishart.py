@@ -264,4 +264,4 @@ def isotropic_wishart_hessian(ratio: Scalar, *, depth: int) -> WishartHessian:
     twice = [(1 + ratio) * (once[k] - once[k + 1]) for k in range(2 * depth - 1)]
     plain = [1 - sum(once[:k], zero) / (1 + ratio) for k in range(2 * depth - 1)]
     own, coupling = pair_moments(plain, twice, once, depth)
-    return WishartHessian(1 / (1 + ratio), own, coupling + zero)
+    return WishartHessian(1 / (1 + ratio), own, coupling)

@@ -118,8 +118,9 @@ def _initial_erosion(network, inputs, cotangent, rule) -> tuple[InitialErosion, 
 def _layer_products(first: MLP, second: MLP) -> Float[Array, " layers"]:
     products = [jnp.sum(one * other) for one, other in zip(first.weights, second.weights, strict=True)]
     if first.biases is not None and second.biases is not None:
-        pairs = zip(products, first.biases, second.biases, strict=True)
-        products = [product + jnp.sum(one * other) for product, one, other in pairs]
+        for layer, (one, other) in enumerate(zip(first.biases, second.biases, strict=True)):
+            if one is not None and other is not None:
+                products[layer] += jnp.sum(one * other)
     return jnp.stack(products)
 
 

@@ -88,9 +88,9 @@ def composition_path(
     ValueError
         As [`jaxsolve.certificates.compose_risk`][] does.
     """
-    arrays = [jnp.asarray(array) for array in (estimates, right_hand_sides, solutions)]
+    operators, sides, wanted = (jnp.asarray(array) for array in (estimates, right_hand_sides, solutions))
     found = [
-        compose_risk(jnp.asarray(matrix), *arrays, jnp.zeros_like(arrays[2]), depth=depth)
+        compose_risk(jnp.asarray(matrix), operators, sides, wanted, jnp.zeros_like(wanted), depth=depth)
         for matrix in np.asarray(preconditioners)
     ]
     rows = [(one.total[-1], one.decoder[-1], one.floor, one.interaction[-1]) for one in found]

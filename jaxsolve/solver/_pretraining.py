@@ -1,8 +1,10 @@
 """Training of a preconditioner on a family of systems."""
 
 from collections.abc import Callable
+from typing import overload
 
 import equinox as eqx
+import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
@@ -84,6 +86,18 @@ def pretrain(
         trainable=preconditioner.trainable(),
         throw=throw,
     )
+
+
+@overload
+def wishart_operators(
+    factors: Float[Array, "tasks size freedom"], spectrum: Float[ArrayLike, " size"]
+) -> Float[Array, "tasks size size"]: ...
+
+
+@overload
+def wishart_operators(
+    factors: Float[np.ndarray, "tasks size freedom"], spectrum: Float[np.ndarray, " size"]
+) -> Float[np.ndarray, "tasks size size"]: ...
 
 
 def wishart_operators(

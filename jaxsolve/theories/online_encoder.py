@@ -67,7 +67,7 @@ class OnlineEncoder(AbstractTheory):
         "every batch is fresh, and the step is plain descent",
     )
     breaks_when: ClassVar[str] = "Inputs have other fourth moments, or tasks are seen twice."
-    effect: ClassVar[float] = 0.05
+    effect: ClassVar[float] = 0.03
 
     @classmethod
     def quick(
@@ -78,7 +78,7 @@ class OnlineEncoder(AbstractTheory):
         inputs: int = 4,
         steps: int = 120,
         batch: int = 16,
-        held_out: int = 128,
+        held_out: int = 512,
         points: int = 12,
         learning_rate: float = 0.1,
         noise_variance: float = 0.04,

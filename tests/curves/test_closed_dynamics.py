@@ -63,8 +63,8 @@ def test_one_step_closes_in_steps_and_in_time(tasks):
     path = population_descent(start, operators, second_moment, depth=1, learning_rate=RATE, steps=100)
     assert bool(curve.stable)
     assert relative(curve.preconditioner, path[steps]) <= 1e-12
-    for time in (0.0, 0.3, 40.0):
-        flow = one_step_flow(start, moments, times=jnp.array([time]))[0]
+    times = np.array([0.0, 0.3, 40.0])
+    for time, flow in zip(times, one_step_flow(start, moments, times=jnp.asarray(times)), strict=True):
         expected = optimum + (np.asarray(start) - optimum) @ scipy.linalg.expm(-time * curvature)
         assert relative(flow, expected) <= 1e-12
     assert not one_step_descent(start, moments, learning_rate=jnp.array(50.0), steps=steps).stable

@@ -189,8 +189,8 @@ def test_anisotropic_wishart_tasks_have_a_saddle_on_the_diagonal():
     """Covariance from 0.1 to 1 and `n = 4 K`, four steps deep: descent below the best diagonal matrix, by draws."""
     size, depth = 8, 4
     spectrum = np.logspace(-1, 0, size)
-    factors = np.random.default_rng(2).standard_normal((2, 8_000, size, 4 * size))
-    fit, held_out = (jnp.asarray(wishart_operators(part, spectrum)) for part in factors)
+    factors = np.random.default_rng(2).standard_normal((10_000, size, 4 * size))
+    fit, held_out = (jnp.asarray(wishart_operators(part, spectrum)) for part in np.split(factors, [2_000]))
     gains = jnp.asarray(0.8 / spectrum)
 
     def loss(logarithms):
