@@ -24,7 +24,8 @@ def summarise(path: Path) -> dict:
     records, _ = read_lines(path.read_bytes())
     measured = {name: record for name, record in records.items() if record["data"] is not None}
     first = next(iter(measured.values()))
-    run = {key: first[key] for key in ("version", "jax", "device", "dtype", "scale", "seed")}
+    run = {key: first[key] for key in ("version", "jax", "device", "dtype", "seed")}
+    run["scales"] = dict(Counter(record["scale"] for record in measured.values()))
     run |= {"python": platform.python_version(), "machine": platform.machine()}
     rows = {
         name: {**{key: record[key] for key in KEPT}, "outcome": outcome(record)} for name, record in measured.items()
@@ -35,8 +36,9 @@ def summarise(path: Path) -> dict:
 def ran(summary: dict) -> str:
     """One line on the run behind the numbers."""
     run = summary["run"]
+    scales = " and ".join(f"{count} rows with `--scale {scale}`" for scale, count in sorted(run["scales"].items()))
     return (
-        f"Measured by `jaxsolve reproduce --scale {run['scale']} --seed {run['seed']}`: jaxsolve {run['version']}, "
+        f"Measured by `jaxsolve reproduce --seed {run['seed']}`, {scales}: jaxsolve {run['version']}, "
         f"jax {run['jax']}, Python {run['python']}, {run['device']} on {run['machine']}, {run['dtype']}."
     )
 
