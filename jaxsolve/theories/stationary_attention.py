@@ -90,7 +90,8 @@ class StationaryAttention(AbstractTheory):
         random = np.random.default_rng(instance_seed)
         count = size // 2 + 1
         coefficients = random.uniform(0.05, 0.4, (tasks, size))
-        amplitudes, kernel_weights = random.uniform(0.4, 0.8, count), random.uniform(0.5, 1.5, count)
+        amplitudes, kernel_weights = random.uniform(0.2, 0.5, count), random.uniform(0.5, 1.5, count)
+        amplitudes *= (6 / size) ** 0.5  # eigenvalues of the preconditioner are of order size times squared amplitude
         return cls(
             coefficients=jnp.asarray(coefficients, dtype),
             amplitudes=jnp.asarray(amplitudes, dtype),
