@@ -1,7 +1,6 @@
 """Two sample sizes, two power laws: examples in a prompt and tasks of the pretraining."""
 
 import dataclasses
-from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -169,38 +168,42 @@ class ScalingAxes(AbstractTheory):
         trials, tasks = tasks[: self.trials], tasks[self.trials :]
         covariance = jnp.zeros((self.size, self.size), self.dtype)
         covariance = covariance.at[: len(self.variances), : len(self.variances)].set(jnp.diag(self.variances))
-        errors = self._errors(trials, covariance, trial_key)
+        lengths = [factor * self.first_prompt for factor in self.factors]
         second = self._moment(covariance, self.fixed_prompt)
         inputs, labels = self._pairs(tasks, self.fixed_prompt, prompt_key)
         statistics = jnp.sum(labels[:, :, None] * inputs, axis=1) / self.fixed_prompt
         seen = jnp.ones((2, self.size), self.dtype).at[1, len(self.variances) - 1].set(0)
 
-        def risk(mask, count):
+        def equations(mask, count):
             read, told = mask[None, :] * statistics[:count], mask[None, :] * tasks[:count]
             gram = jnp.matmul(read.T, read, precision="highest") + jnp.diag(1 - mask)
-            encoder = jnp.linalg.solve(gram, jnp.matmul(read.T, told, precision="highest")).T
-            spread = jnp.sum(jnp.matmul(encoder, second, precision="highest") * encoder)
-            return jnp.trace(covariance) - 2 * jnp.sum(encoder * covariance) + spread
+            return gram, jnp.matmul(read.T, told, precision="highest")
 
-        whole, exposed = zip(*(jax.vmap(partial(risk, count=count))(seen) for count in counts), strict=True)
+        best = [(self._moment(covariance, length), covariance) for length in lengths]
+        fitted = [equations(mask, count) for mask in seen for count in counts]
+        # One call for all systems: several batched calls at a time can wait for each other for ever on a CPU.
+        systems, sides = (jnp.stack(part) for part in zip(*best, *fitted, strict=True))
+        encoders = jnp.swapaxes(jnp.linalg.solve(systems, sides), 1, 2)
+        spread = jnp.sum(jnp.matmul(encoders, second[None], precision="highest") * encoders, axis=(1, 2))
+        risks = jnp.trace(covariance) - 2 * jnp.sum(encoders * covariance[None], axis=(1, 2)) + spread
+        errors = self._errors(trials, encoders[: len(lengths)], lengths, trial_key)
+        whole, exposed = risks[len(lengths) :].reshape(2, len(counts))
         found = (errors, whole, exposed)
-        return {name: Curve(grid, jnp.stack(value)) for name, value in zip(self.observables, found, strict=True)}
+        return {name: Curve(grid, value) for name, value in zip(self.observables, found, strict=True)}
 
     def counterfeit(self) -> "ScalingAxes":
         """The label noise as a floor."""
         return dataclasses.replace(self, floor=jnp.ones_like(self.floor))
 
-    def _errors(self, tasks, covariance, key):
-        """Mean squared errors of the best encoder on ever longer parts of one long prompt per task."""
-        longest = max(self.factors) * self.first_prompt
-        inputs, labels = self._pairs(tasks, longest, key)
+    def _errors(self, tasks, encoders, lengths, key):
+        """Mean squared errors of the best encoders on ever longer parts of one long prompt per task."""
+        inputs, labels = self._pairs(tasks, max(lengths), key)
         errors = []
-        for length in (factor * self.first_prompt for factor in self.factors):
+        for length, encoder in zip(lengths, encoders, strict=True):
             seen = jnp.sum(labels[:, :length, None] * inputs[:, :length], axis=1) / length
-            best = jnp.linalg.solve(self._moment(covariance, length), covariance).T
-            answers = jnp.einsum("ik,tk->ti", best, seen, precision="highest")
+            answers = jnp.einsum("ik,tk->ti", encoder, seen, precision="highest")
             errors.append(jnp.mean(jnp.sum((answers - tasks) ** 2, axis=1)))
-        return errors
+        return jnp.stack(errors)
 
     def _moment(self, covariance, length):
         """`E[s sᵀ]`."""
