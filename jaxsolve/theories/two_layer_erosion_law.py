@@ -95,8 +95,8 @@ class TwoLayerErosionLaw(AbstractTheory):
         )
 
     @classmethod
-    def full(cls, *, dtype: jax.typing.DTypeLike = float, replicates: int = 200_000, **options) -> "TwoLayerErosionLaw":
-        """Two hundred thousand draws; the other options are those of ``quick``."""
+    def full(cls, *, dtype: jax.typing.DTypeLike = float, replicates: int = 50_000, **options) -> "TwoLayerErosionLaw":
+        """Fifty thousand draws; the other options are those of ``quick``."""
         return cls.quick(dtype=dtype, replicates=replicates, **options)
 
     def grid(self) -> Float[Array, " panel"]:

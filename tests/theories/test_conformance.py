@@ -40,7 +40,7 @@ def suites():
     return {}
 
 
-@pytest.mark.parametrize(("name", "check"), checks())
+@pytest.mark.parametrize(("name", "check"), list(checks()))
 def test_conformance(suites, name, check):
     if name not in suites:
         theory = theories.theory_in(importlib.import_module(f"jaxsolve.theories.{name}"))
