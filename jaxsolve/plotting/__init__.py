@@ -3,6 +3,8 @@
 This package imports matplotlib; nothing else in the library does, so import it where figures are made.
 """
 
+from ._closure import draw_closure_curves, draw_stability_map
+from ._closure_data import ClosureCurves, StabilityMap, closure_curves, stability_map
 from ._comparison import COMPARED, draw_comparison
 from ._data import (
     Band,
@@ -65,6 +67,7 @@ __all__ = [
     "Band",
     "CauseShares",
     "CertifiedErrors",
+    "ClosureCurves",
     "CompositionPath",
     "Distribution",
     "ErosionHistogram",
@@ -77,6 +80,7 @@ __all__ = [
     "Ratios",
     "RiskOverlay",
     "ScalingAxis",
+    "StabilityMap",
     "Standardised",
     "Violations",
     "WorstCoverage",
@@ -85,6 +89,7 @@ __all__ = [
     "bound_violations",
     "cause_shares",
     "certified_errors",
+    "closure_curves",
     "composition_path",
     "curve_band",
     "distribution",
@@ -92,6 +97,7 @@ __all__ = [
     "draw_attention_modes",
     "draw_certified_errors",
     "draw_claim",
+    "draw_closure_curves",
     "draw_comparison",
     "draw_composition",
     "draw_contraction",
@@ -107,6 +113,7 @@ __all__ = [
     "draw_plateaus",
     "draw_risk_overlay",
     "draw_scaling_axis",
+    "draw_stability_map",
     "draw_worst_coverage",
     "erosion_histogram",
     "erosion_shares",
@@ -126,6 +133,7 @@ __all__ = [
     "save_gallery_figure",
     "scaling_axis",
     "spans_decades",
+    "stability_map",
     "standardised_deviations",
     "to_png",
     "worst_coverages",

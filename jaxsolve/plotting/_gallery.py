@@ -44,6 +44,8 @@ from ..solver import (
     rollout,
     training_loss,
 )
+from ._closure import draw_closure_curves, draw_stability_map
+from ._closure_data import closure_curves, stability_map
 from ._data import relative_differences
 from ._erosion import draw_erosion_histogram, draw_erosion_shares
 from ._erosion_data import erosion_histogram, erosion_shares
@@ -286,6 +288,32 @@ def initial_erosion() -> Figure:
 
 
 @rc_context(_STYLE)
+def population_closure() -> Figure:
+    """Training of scalars against training of all entries, where the closure is a minimum and where it is a saddle."""
+    spread, steps = np.array([0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5, 1.7]), 1500
+    eigenvalues = np.stack(np.meshgrid(spread, spread), axis=-1).reshape(-1, 2)
+    disturbance = 1e-3 * np.random.default_rng(SEED).standard_normal((2, 2))
+    figure, axes = _figure(1, 2, title="Two modes with independent eigenvalues: depths 2 and 4")
+    for axis, depth in zip(axes[0], (2, 4), strict=True):
+        data = closure_curves(
+            np.full(2, 0.4), eigenvalues, disturbance=disturbance, depth=depth, learning_rate=0.5, steps=steps
+        )
+        draw_closure_curves(axis, data, steps=steps)
+    return figure
+
+
+@rc_context(_STYLE)
+def closure_stability() -> Figure:
+    """Where the diagonal is left: depth against the heterogeneity of tasks."""
+    data = stability_map(range(2, 9), np.linspace(0.05, 0.95, 19))
+    figure, axes = _figure(
+        1, 1, title="Is diagonal training a saddle? Uniform independent eigenvalues", size=(6.5, 4.4)
+    )
+    draw_stability_map(axes[0, 0], data)
+    return figure
+
+
+@rc_context(_STYLE)
 def composition_bars() -> Figure:
     """Encoder floor and decoder part of the risk while a learnable-kernel decoder trains."""
     depth, saved = 3, 6
@@ -396,10 +424,12 @@ GALLERY: Mapping[str, Callable[[], Figure]] = MappingProxyType(
         "attention-plateaus": attention_plateaus,
         "certified-risk": certified_risk,
         "feedback-coverage": feedback_coverage,
+        "closure-stability": closure_stability,
         "composition-bars": composition_bars,
         "error-diagnosis": error_diagnosis,
         "identity-errors": identity_errors,
         "initial-erosion": initial_erosion,
+        "population-closure": population_closure,
         "learned-gain": learned_gain,
         "order-parameters": order_parameter_paths,
         "parametric-certificate": parametric_certificate,
