@@ -57,7 +57,7 @@ def integrate(
 
     >>> flow = integrate(lambda time, state: -state, jnp.ones(1), times=jnp.array([0.0, 1.0]))
     >>> flow.states.round(4).tolist()
-    [[1.0], [0.36790...]]
+    [[1.0], [0.3679]]
     """
     wrong = jnp.diff(times, prepend=jnp.zeros(1, times.dtype)) < 0
     times = raise_failures(times, first_failure((wrong | ~jnp.isfinite(times), RESULTS.negative_time)), of="times")
