@@ -371,7 +371,7 @@ def scaling_axes() -> Figure:
     for axis, sizes, values, line, (size_name, error_name) in zip(
         axes[0], (prompts, counts), (errors, excess), (np.array(exact), None), names, strict=True
     ):
-        data = scaling_axis(sizes, np.stack(values, axis=1), line)
+        data = scaling_axis(sizes.astype(float), np.stack(values, axis=1), line)
         draw_scaling_axis(axis, data, size_name=size_name, error_name=error_name)
     return figure
 
