@@ -8,27 +8,27 @@ stored as (inputs, outputs), without which structured derivatives fall back to e
 import json
 import sys
 import time
+from itertools import pairwise
 
 import jax
+import jax.numpy as jnp
+import neural_tangents
+import numpy as np
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_threefry_partitionable", True)
 
-import jax.numpy as jnp  # noqa: E402
-import neural_tangents  # noqa: E402
-import numpy as np  # noqa: E402
-
 
 def weights_of(widths):
     """The weights of ``MLP.initialise(widths, key=jax.random.key(0))``, transposed."""
-    shapes = [(rows, columns) for rows, columns in zip(widths[1:], widths[:-1])]  # noqa: B905
+    shapes = [(above, below) for below, above in pairwise(widths)]
     sizes = [rows * columns for rows, columns in shapes]
     entries = jax.random.normal(jax.random.key(0), (sum(sizes),), jnp.float64)
     variances = [*(2 / width for width in widths[:-2]), 1 / widths[-2]]
     ends = np.cumsum([0, *sizes])
     return [
         (variance**0.5 * entries[start:end].reshape(shape)).T
-        for variance, start, end, shape in zip(variances, ends[:-1], ends[1:], shapes)  # noqa: B905
+        for variance, start, end, shape in zip(variances, ends[:-1], ends[1:], shapes, strict=True)
     ]
 
 
@@ -72,7 +72,7 @@ def main(width, hidden, inputs, outputs, examples, rounds, product):
     runs[1]()
     seconds = ([], [])
     for _ in range(rounds):
-        for found, run in zip(seconds, runs):  # noqa: B905
+        for found, run in zip(seconds, runs, strict=True):
             found.append(seconds_of(run))
     versions = {"jax": jax.__version__, "neural-tangents": neural_tangents.__version__}
     probe = (matrix @ np.cos(np.arange(len(matrix)))).tolist()

@@ -122,8 +122,10 @@ class CommutingSaddle(AbstractTheory):
                 each = jax.vmap(lambda operator: population_loss(matrix, operator[None], moment, depth=self.depth))
                 return jnp.sum(weights * each(operators))
 
+            def diagonal(gains):
+                return loss(jnp.diag(gains))
+
             def newton(gains, _):
-                diagonal = lambda entries: loss(jnp.diag(entries))  # noqa: E731
                 step = jnp.linalg.solve(jax.hessian(diagonal)(gains), jax.grad(diagonal)(gains))
                 return gains - step, None
 

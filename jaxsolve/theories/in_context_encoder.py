@@ -1,6 +1,7 @@
 """An encoder of prompts trains by the law of the linear encoder, with the exact second moment of its statistic."""
 
 import itertools
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -137,7 +138,7 @@ class InContextEncoder(AbstractTheory):
     def sample(self, grid: Float[Array, " points"], *, key: Key) -> dict[str, Curve]:
         """Descent on the objective, integrated over tasks and pairs."""
         del key
-        product = lambda *operands: jnp.einsum(*operands, precision="highest")  # noqa: E731
+        product = partial(jnp.einsum, precision="highest")
         tasks = product("ar,kr->ak", self.task_nodes, self.factor)
         labels = product("ak,pk->ap", tasks, self.input_nodes)
         inputs, share = self.input_nodes, 1 / self.prompt_size

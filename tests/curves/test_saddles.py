@@ -35,7 +35,10 @@ def test_the_hessian_block_equals_differences_of_the_gradient(depth):
     eigenvalues, second = jnp.asarray(random.uniform(0.2, 1.4, (7, 3))), jnp.asarray(random.uniform(0.5, 2, 3))
     gains, operators = jnp.asarray(random.uniform(0.4, 1.2, 3)), jax.vmap(jnp.diag)(eigenvalues)
     hessian = commuting_hessian(gains, eigenvalues, second, depth=depth)
-    gradient = lambda matrix: population_gradient(matrix, operators, jnp.diag(second), depth=depth)[1]  # noqa: E731
+
+    def gradient(matrix):
+        return population_gradient(matrix, operators, jnp.diag(second), depth=depth)[1]
+
     for i, j in ((0, 1), (2, 0), (1, 1)):
         unit = jnp.zeros((3, 3)).at[i, j].set(1e-4)
         rows = [
