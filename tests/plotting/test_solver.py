@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from jaxsolve.plotting import to_png
-from jaxsolve.plotting._gallery import GALLERY, wishart_systems
+from jaxsolve.plotting._gallery import GALLERY
+from jaxsolve.plotting._gallery_setup import wishart_systems
 from jaxsolve.plotting._solver import (
     draw_attention_modes,
     draw_gain_spectrum,
