@@ -28,7 +28,7 @@ from ._erosion_draws import TwoLayerForm, conditional_draw, erosion_draws, two_l
 from ._erosion_form import ErosionForm, erosion_form
 from ._learned_feedback import KolenPollack, ResampledSignSymmetry, SignSymmetry
 from ._mixed_normal import MixedNormal
-from ._network import MLP, AbstractNetwork, ForwardPass, weight_variances
+from ._network import MLP, AbstractNetwork, ForwardPass, initial_weights, weight_variances
 from ._random_subspace import DeletedShareLaw, alignment_constraints
 from ._rules import AbstractBackwardRule, AbstractSequentialRule, Backprop, DirectFeedbackAlignment, FeedbackAlignment
 
@@ -85,6 +85,7 @@ __all__ = [
     "finite_sample_coverage",
     "from_equinox",
     "initial_erosion",
+    "initial_weights",
     "log_cap_fraction",
     "prior_coverage",
     "sampled_second_moment",

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Num
 
 from .._types import ArrayLike, Key
@@ -55,6 +56,42 @@ def weight_variances(widths: Sequence[int], *, hidden_gain: float = 2.0, output_
     if hidden_gain < 0 or output_gain < 0:
         raise ValueError(f"Gains are not negative; got hidden_gain={hidden_gain}, output_gain={output_gain}.")
     return (*(hidden_gain / fan_in for fan_in in widths[:-2]), output_gain / widths[-2])
+
+
+def initial_weights(
+    widths: Sequence[int],
+    generator: np.random.Generator,
+    *,
+    leading: Sequence[int] = (),
+    dtype: jax.typing.DTypeLike = float,
+) -> tuple[Float[Array, "*leading _ _"], ...]:
+    """Weights of the law of [`MLP.initialise`][], from a generator of NumPy: the same numbers in every dtype.
+
+    `W_l ~ N(0, 2 / n_{l−1})` of shape `(n_l, n_{l−1})`, and `W_L ~ N(0, 1 / n_{L−1})`, drawn in this order.
+
+    Parameters
+    ----------
+    widths
+        `(n_0, …, n_L)`.
+    generator
+        Its state moves on.
+    leading
+        Axes in front of those of a matrix, for several initialisations.
+    dtype
+        Of the result; drawn in double precision.
+
+    Raises
+    ------
+    ValueError
+        As [`weight_variances`][] does.
+
+    >>> [weight.shape for weight in initial_weights((16, 8, 4), np.random.default_rng(0), leading=(5,))]
+    [(5, 8, 16), (5, 4, 8)]
+    """
+    shapes = zip(widths[1:], widths[:-1], weight_variances(widths), strict=True)
+    return tuple(
+        jnp.asarray(variance**0.5 * generator.standard_normal((*leading, *shape)), dtype) for *shape, variance in shapes
+    )
 
 
 class ForwardPass(eqx.Module):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .._types import ArrayLike, Key, Scalar
 from ..evidence import AbstractTheory, Kind, Law, LawRule, Samples
-from ..feedback import MLP, DirectFeedbackAlignment, erosion_form, initial_erosion, weight_variances
+from ..feedback import MLP, DirectFeedbackAlignment, erosion_form, initial_erosion, initial_weights, weight_variances
 
 INSTANCE_SEED = 604
 
@@ -75,11 +75,7 @@ class DirectErosionLaw(AbstractTheory):
             return jnp.asarray(generator.standard_normal(shape), dtype)
 
         inputs, targets = normal((examples, 16)), normal((examples, 4))
-        weights = []
-        for depth in depths:
-            widths = (16, *[width] * depth, 4)
-            shapes = zip(widths[1:], widths[:-1], weight_variances(widths), strict=True)
-            weights.append(tuple(variance**0.5 * normal(shape) for *shape, variance in shapes))
+        weights = [initial_weights((16, *[width] * depth, 4), generator, dtype=dtype) for depth in depths]
         return cls(
             inputs=inputs,
             targets=targets,

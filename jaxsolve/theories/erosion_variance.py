@@ -16,6 +16,7 @@ from ..feedback import (
     FeedbackAlignment,
     erosion_form,
     initial_erosion,
+    initial_weights,
     weight_variances,
 )
 
@@ -84,11 +85,7 @@ class ErosionVariance(AbstractTheory):
             return jnp.asarray(generator.standard_normal(shape), dtype)
 
         inputs, targets = normal((examples, 16)), normal((examples, 4))
-        weights = []
-        for depth in depths:
-            widths = (16, *[width] * depth, 4)
-            shapes = zip(widths[1:], widths[:-1], weight_variances(widths), strict=True)
-            weights.append(tuple(variance**0.5 * normal(shape) for *shape, variance in shapes))
+        weights = [initial_weights((16, *[width] * depth, 4), generator, dtype=dtype) for depth in depths]
         return cls(
             inputs=inputs,
             targets=targets,

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from .._types import ArrayLike, Key, Scalar
 from ..evidence import AbstractTheory, Kind, Law, LawRule, Samples
-from ..feedback import MLP, FeedbackAlignment, erosion_form, initial_erosion, weight_variances
+from ..feedback import MLP, FeedbackAlignment, erosion_form, initial_erosion, initial_weights
 
 INSTANCE_SEED = 3
 
@@ -78,15 +78,8 @@ class GaussianErosion(AbstractTheory):
             return jnp.asarray(generator.standard_normal(shape), dtype)
 
         inputs, targets = normal(examples, 16), normal(examples, outputs)
-        weights = []
-        for width in widths:
-            first, second = weight_variances((16, width, outputs))
-            weights.append(
-                (
-                    first**0.5 * normal(initialisations, width, 16),
-                    second**0.5 * normal(initialisations, outputs, width),
-                )
-            )
+        leading = (initialisations,)
+        weights = [initial_weights((16, width, outputs), generator, leading=leading, dtype=dtype) for width in widths]
         return cls(
             inputs=inputs,
             targets=targets,

@@ -17,7 +17,7 @@ from ..feedback import (
     DirectFeedbackAlignment,
     FeedbackAlignment,
     initial_erosion,
-    weight_variances,
+    initial_weights,
 )
 
 INSTANCE_SEED = 600
@@ -98,11 +98,10 @@ class InitialErosionMean(AbstractTheory):
             targets = one_hot(labels, dtype=dtype)
         else:
             inputs, targets = normal(examples, 16), normal(examples, 4)
-        weights = []
-        for layers in hidden:
-            widths = (inputs.shape[1], *layers, targets.shape[1])
-            shapes = zip(widths[1:], widths[:-1], weight_variances(widths), strict=True)
-            weights.append(tuple(variance**0.5 * normal(initialisations, *shape) for *shape, variance in shapes))
+        ends, leading = (inputs.shape[1], targets.shape[1]), (initialisations,)
+        weights = [
+            initial_weights((ends[0], *layers, ends[1]), generator, leading=leading, dtype=dtype) for layers in hidden
+        ]
         depths = [len(widths) for widths in hidden]
         return cls(
             inputs=inputs,

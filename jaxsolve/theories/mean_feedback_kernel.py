@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._types import Key
 from ..evidence import AbstractTheory, Curve, Kind, PopulationRule
-from ..feedback import MLP, Backprop, DirectFeedbackAlignment, FeedbackAlignment, weight_variances
+from ..feedback import MLP, Backprop, DirectFeedbackAlignment, FeedbackAlignment, initial_weights
 from ..tangent import kernel, output_kernel
 
 INSTANCE_SEED = 608
@@ -75,13 +75,9 @@ class MeanFeedbackKernel(AbstractTheory):
     ) -> "MeanFeedbackKernel":
         """Five examples of 6 features, two hidden layers of 8 units and 2 outputs, four thousand draws."""
         generator = np.random.default_rng(instance_seed)
-        widths = (6, width, width, 2)
-        shapes = zip(widths[1:], widths[:-1], weight_variances(widths), strict=True)
         return cls(
             inputs=jnp.asarray(generator.standard_normal((examples, 6)), dtype),
-            weights=tuple(
-                jnp.asarray(variance**0.5 * generator.standard_normal(shape), dtype) for *shape, variance in shapes
-            ),
+            weights=initial_weights((6, width, width, 2), generator, dtype=dtype),
             proportional=False,
             replicates=replicates,
         )

@@ -17,6 +17,7 @@ from ..feedback import (
     MixedNormal,
     erosion_form,
     initial_erosion,
+    initial_weights,
     two_layer_erosion,
     weight_variances,
 )
@@ -84,12 +85,10 @@ class TwoLayerErosionLaw(AbstractTheory):
             return jnp.asarray(generator.standard_normal(shape), dtype)
 
         inputs, targets = normal(examples, 8), normal(examples, 1)
-        layers = (8, *widths, 1)
-        shapes = zip(layers[1:], layers[:-1], weight_variances(layers), strict=True)
         return cls(
             inputs=inputs,
             targets=targets,
-            weights=tuple(variance**0.5 * normal(initialisations, *shape) for *shape, variance in shapes),
+            weights=initial_weights((8, *widths, 1), generator, leading=(initialisations,), dtype=dtype),
             normal=False,
             replicates=replicates,
         )
