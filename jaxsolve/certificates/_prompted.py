@@ -2,8 +2,12 @@
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+
+from ..pde import ParametricDiffusion, cosine_modes, interval_grid
+from ..solver import WeakFormEncoder, project_to_box
 
 
 class PromptedDiffusion(NamedTuple):
@@ -36,8 +40,8 @@ def prompted_diffusion(
     `size` inner nodes, `u = 0` at the ends, and one quadrature point per element. All matrices are divided by the
     largest eigenvalue of `A_0`. A prompt has pairs `(u_j, f_j)` with `f_j = A(z) u_j + noise`, standard normal loads
     before the noise. With `D_j = [A_1 u_j, …, A_4 u_j]` the estimate minimises
-    `Σ_j ‖D_j z − (f_j − A_0 u_j)‖²` in the norm of `A_0⁻¹`. An estimate outside of the box is clipped to it, so that
-    every `A(ẑ)` is positive definite; how many were is told.
+    `Σ_j ‖D_j z − (f_j − A_0 u_j)‖²` in the norm of `A_0⁻¹`: the [`jaxsolve.solver.WeakFormEncoder`][]. An estimate
+    outside of the box is clipped to it, so that every `A(ẑ)` is positive definite; how many were is told.
 
     Parameters
     ----------
@@ -65,36 +69,20 @@ def prompted_diffusion(
             f"amplitude in (0, 1/4); got tasks={tasks}, prompt_size={prompt_size}, size={size}, noise={noise}, "
             f"amplitude={amplitude}."
         )
-    reference, terms = _affine(size, amplitude)
-    coefficients = generator.uniform(-1, 1, (tasks, len(terms)))
-    operators = reference + np.einsum("tk,kij->tij", coefficients, terms)
+    grid = interval_grid(size)
+    family = ParametricDiffusion(grid, cosine_modes(grid, amplitude=amplitude))
+    encoder = WeakFormEncoder.from_family(family, weights="mean_inverse")
+    reference = np.asarray(family.mean_operator)
+    scale = np.linalg.eigvalsh(reference)[-1]
+    coefficients = generator.uniform(-1, 1, (tasks, len(family.modes)))
+    operators = np.asarray(family.operators(jnp.asarray(coefficients, grid.points.dtype)))
     loads = generator.standard_normal((tasks, prompt_size, size))
     responses = np.linalg.solve(operators[:, None], loads[..., None])[..., 0]
     loads = loads + noise * generator.standard_normal(loads.shape)
-    slopes = np.einsum("kab,tjb->tjak", terms, responses)
-    remainders = loads - responses @ reference
-    weighted = np.einsum("ab,tjbk->tjak", np.linalg.inv(reference), slopes)
-    gram = np.einsum("tjak,tjal->tkl", weighted, slopes)
-    estimated = np.linalg.solve(gram, np.einsum("tjak,tja->tk", weighted, remainders)[..., None])[..., 0]
-    outside = (np.abs(estimated) > 1 + 1e-9).any(axis=1)
+    pairs = (jnp.asarray(array, grid.points.dtype) for array in (responses, loads))
+    estimated, projected = project_to_box(encoder.estimate(*pairs).coefficients)
     inverses = np.linalg.inv(operators)
-    scale = np.sqrt(size / (inverses**2).sum(axis=(1, 2)))
-    solutions = scale[:, None] * np.einsum("tij,tj->ti", inverses, generator.standard_normal((tasks, size)))
-    return PromptedDiffusion(
-        operators,
-        reference + np.einsum("tk,kij->tij", np.clip(estimated, -1, 1), terms),
-        solutions,
-        reference,
-        int(outside.sum()),
-    )
-
-
-def _affine(size, amplitude):
-    width = 1 / (size + 1)
-    gradient = (np.eye(size + 1, size) - np.eye(size + 1, size, -1)) / width
-    middles = (np.arange(size + 1) + 0.5) * width
-    modes = amplitude * np.cos(np.pi * np.arange(1, 5)[:, None] * middles)
-    reference = width * gradient.T @ gradient
-    terms = width * np.einsum("ea,ke,eb->kab", gradient, modes, gradient)
-    largest = np.linalg.eigvalsh(reference)[-1]
-    return reference / largest, terms / largest
+    sizes = np.sqrt(size / (inverses**2).sum(axis=(1, 2)))
+    solutions = sizes[:, None] * np.einsum("tij,tj->ti", inverses, generator.standard_normal((tasks, size)))
+    estimates = np.asarray(family.operators(estimated))
+    return PromptedDiffusion(operators / scale, estimates / scale, solutions, reference / scale, int(projected))
