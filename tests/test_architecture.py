@@ -16,7 +16,7 @@ ROOT = Path(jaxsolve.__file__).parent
 
 # From the ground up. Rooms of one floor do not import each other, except where ALLOWED says so.
 FLOORS = [
-    {"_types", "_results", "_numerics", "_montecarlo", "_files"},
+    {"_types", "_arguments", "_results", "_numerics", "_montecarlo", "_files"},
     {"evidence"},
     {"_train", "datasets"},
     {"preconditioners", "pde", "feedback"},

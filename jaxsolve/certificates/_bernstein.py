@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from .._arguments import check_dtypes
 from .._results import RESULTS, first_failure, raise_failures
 from .._types import ArrayLike, Scalar
-from ._shapes import check_dtypes
 
 
 class EmpiricalBernstein(eqx.Module):

@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._arguments import checked_depth
 from .._results import RESULTS, first_failure, raise_failures
 from .._types import Scalar
 from ..solver import trajectory
 from ._contraction import ContractionCertificate, contraction_certificate
-from ._shapes import check_tasks, checked_depth
+from ._shapes import check_tasks
 
 
 class Composition(eqx.Module):

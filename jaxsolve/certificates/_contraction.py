@@ -11,9 +11,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
+from .._arguments import check_dtypes, checked_depth
 from .._numerics import machine_epsilon
 from .._results import RESULTS, first_failure, raise_failures
-from ._shapes import check_dtypes, check_tasks, checked_depth
+from ._shapes import check_tasks
 
 Certificate = TypeVar("Certificate", bound="AbstractCertificate")
 

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from .._arguments import checked_depth
 from .._results import RESULTS, first_failure, raise_failures
 from .._types import Scalar
 from ..preconditioners import AbstractPreconditioner, FreeLinear
 from ..solver import pretrain, rollout, trajectory
-from ._shapes import check_tasks, checked_depth
+from ._shapes import check_tasks
 
 
 class DiagnosedTasks(NamedTuple):

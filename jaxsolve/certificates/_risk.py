@@ -8,9 +8,9 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
+from .._arguments import check_dtypes
 from .._numerics import machine_epsilon, violated
 from .._types import ArrayLike
-from ._shapes import check_dtypes
 
 
 def depth_risk(

@@ -1,19 +1,8 @@
 """What the arguments of a certificate must look like."""
 
-import operator
-from typing import Any
-
 import jax
-import jax.numpy as jnp
 
-
-def check_dtypes(**arrays: jax.Array) -> None:
-    """Refuse arrays that do not share one floating dtype."""
-    if len({array.dtype for array in arrays.values()}) != 1 or not all(
-        jnp.issubdtype(array.dtype, jnp.floating) for array in arrays.values()
-    ):
-        found = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
-        raise ValueError(f"All arrays share one floating dtype; got {found}. Cast them to float32 or float64.")
+from .._arguments import check_dtypes
 
 
 def check_tasks(operators: jax.Array, matrices: dict[str, jax.Array], vectors: dict[str, jax.Array]) -> None:
@@ -37,14 +26,3 @@ def check_tasks(operators: jax.Array, matrices: dict[str, jax.Array], vectors: d
                 f"For {tasks} tasks of size {size}, {name} has shape {(tasks, size)}, one row per task; got {found}."
             )
     check_dtypes(**arrays)
-
-
-def checked_depth(depth: Any) -> int:
-    """``depth`` as an integer of at least zero, else a ``ValueError``."""
-    try:
-        steps = -1 if isinstance(depth, bool) else operator.index(depth)
-    except TypeError:
-        steps = -1
-    if steps < 0:
-        raise ValueError(f"depth counts steps: a static integer of at least 0; got {depth!r}.")
-    return steps

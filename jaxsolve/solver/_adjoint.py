@@ -5,10 +5,11 @@ from functools import partial
 import jax
 from jaxtyping import Array, Float
 
+from .._arguments import checked_depth
 from .._types import Scalar
 from ._methods import checked_method
 from ._rollout import rollout, training_loss
-from ._shapes import check_systems, checked_depth
+from ._shapes import check_systems
 from ._systems import Systems
 
 

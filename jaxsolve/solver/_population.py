@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._arguments import checked_depth
 from .._types import Scalar
 from ._blocks import tasks_per_block
-from ._shapes import check_population, checked_depth
+from ._shapes import check_population
 from ._systems import product
 
 HORNER = 8

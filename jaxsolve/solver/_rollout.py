@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._arguments import checked_depth
 from .._types import Scalar
 from . import _scan
 from ._methods import ADJOINTS, checked_method
-from ._shapes import check_systems, checked_depth
+from ._shapes import check_systems
 from ._systems import NOTHING, Systems, product
 
 

@@ -5,22 +5,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jax.core import Tracer
 
-
-def checked_depth(depth: Any) -> int:
-    """``depth`` as an integer of at least zero, else a ``ValueError``."""
-    try:
-        steps = -1 if isinstance(depth, bool) else operator.index(depth)
-    except TypeError:
-        steps = -1
-    if steps < 0:
-        raise ValueError(
-            f"depth counts steps: an integer of at least 0; got {depth!r}. It is part of the program, not data: under "
-            "jit make it a static argument."
-        )
-    return steps
+from .._arguments import check_dtypes
 
 
 def check_systems(preconditioner: jax.Array, operators: jax.Array, **vectors: jax.Array) -> None:
@@ -33,7 +20,7 @@ def check_systems(preconditioner: jax.Array, operators: jax.Array, **vectors: ja
             f"{tasks} tasks of size {size} take vectors of shape {(tasks, size)}, one row per task; got {found}. "
             "Map over further right-hand sides of one task with jax.vmap."
         )
-    _check_dtypes(preconditioner, operators, *vectors.values())
+    check_dtypes(preconditioner=preconditioner, operators=operators, **vectors)
 
 
 def check_population(preconditioner: jax.Array, operators: jax.Array, second_moment: jax.Array) -> None:
@@ -46,7 +33,7 @@ def check_population(preconditioner: jax.Array, operators: jax.Array, second_mom
             f"A population has at least one task, and one second moment of shape {(size, size)} for all of them; got "
             f"{found}."
         )
-    _check_dtypes(preconditioner, operators, second_moment)
+    check_dtypes(preconditioner=preconditioner, operators=operators, second_moment=second_moment)
 
 
 def _shapes(**arrays):
@@ -63,15 +50,6 @@ def _check_matrices(preconditioner, operators, found):
         raise ValueError(
             f"A preconditioner for {tasks} tasks of size {size} has shape {(size, size)}, shared, or "
             f"{(tasks, size, size)}; got {found}."
-        )
-
-
-def _check_dtypes(*arrays):
-    dtypes = {array.dtype for array in arrays}
-    if len(dtypes) != 1 or not jnp.issubdtype(arrays[0].dtype, jnp.floating):
-        raise ValueError(
-            f"All arrays share one floating dtype; got {', '.join(sorted(map(str, dtypes)))}. "
-            "Cast them to float32 or float64."
         )
 
 

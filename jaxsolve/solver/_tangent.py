@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._shapes import check_systems, checked_depth
+from .._arguments import checked_depth
+from ._shapes import check_systems
 
 
 def rollout_kernel(
