@@ -76,7 +76,7 @@ def stability_map(depths: Sequence[int], spreads: Float[ArrayLike, " spreads"]) 
     """The ratio over depths and spreads, by Gauss–Legendre quadrature with 64 nodes.
 
     >>> stability_map([2, 4], np.array([0.3])).ratios.round(2).tolist()
-    [[0.98, 1.4]]
+    [[0.98, 1.43]]
     """
     nodes, weights = np.polynomial.legendre.leggauss(64)
     ratios = [

@@ -137,7 +137,7 @@ def test_bad_input_is_refused(unchecked):
         adjoint_gradient(*system, depth=-1)
     with pytest.raises(ValueError, match=r"solutions \(3, 1\)"):
         adjoint_gradient(*system[:-1], system[-1][:, :1], depth=2)
-    with pytest.raises(ValueError, match="float32, float64"):
+    with pytest.raises(ValueError, match="solutions float32"):
         adjoint_gradient(*system[:-1], system[-1].astype(jnp.float32), depth=2)
     with pytest.raises(ValueError, match="doubling; got 'reversal'"):
         adjoint_gradient(*system, depth=2, method="reversal")
