@@ -25,12 +25,11 @@ _hook = jaxtyping.install_import_hook("jaxsolve", "beartype.beartype")
 _hook.__enter__()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Tests of one file share fixtures and compiled programs, and run in one worker, unless they say otherwise."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+@pytest.fixture(scope="module", autouse=True)
+def _programs_of_one_file_at_a_time():
+    """Programs of a finished file are let go: they take memory, and a process maps no more than some ten thousand."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

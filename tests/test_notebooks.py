@@ -45,8 +45,10 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     monkeypatch.setenv("MPLBACKEND", "Agg")
     notebook = nbformat.read(tmp_path / path.name, as_version=4)
-    client = nbclient.NotebookClient(
-        notebook, timeout=300, km=_ThisPython(), resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
+    manager = _ThisPython()
+    client = nbclient.NotebookClient(notebook, timeout=300, km=manager, resources={"metadata": {"path": str(tmp_path)}})
+    try:
+        client.execute()
+    finally:
+        manager.shutdown_kernel(now=True)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")

@@ -56,7 +56,7 @@ class CommutantClosure(AbstractTheory):
     """
 
     operators: dict[str, Float[Array, "tasks size size"]]
-    initial: dict[str, Float[Array, " order_parameters"]]
+    initial: dict[str, Float[Array, " _"]]
     learning_rate: Scalar
     depth: int = eqx.field(static=True)
     steps: int = eqx.field(static=True)

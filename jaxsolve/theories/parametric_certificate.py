@@ -41,9 +41,9 @@ class ParametricCertificate(AbstractTheory):
         Whether the spectral radius is taken for the norms.
     """
 
-    preconditioners: tuple[Float[Array, "size size"], ...]
-    operators: tuple[Float[Array, "tasks size size"], ...]
-    solutions: tuple[Float[Array, "tasks size"], ...]
+    preconditioners: tuple[Float[Array, "_ _"], ...]
+    operators: tuple[Float[Array, "tasks _ _"], ...]
+    solutions: tuple[Float[Array, "tasks _"], ...]
     depth: int = eqx.field(static=True)
     radius: bool = eqx.field(static=True, default=False)
     replicates: int = eqx.field(static=True, default=1)

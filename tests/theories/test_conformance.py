@@ -6,13 +6,15 @@ of each kind; ``pytest -m slow`` runs the others, which compile every theory aga
 
 import importlib
 
+import jax
 import pytest
 
 from jaxsolve import theories
 from jaxsolve.evidence import Conformance
 
 NAMES = [*theories.names(), "_template"]
-COMPILED_AGAIN = {"float32", "deterministic", "transformations", "one_trace"}
+COMPILED_AGAIN = ("float32", "deterministic", "transformations", "one_trace")
+COMPILED_ONCE = tuple(check for check in Conformance.checks if check not in COMPILED_AGAIN)
 ONE_OF_EACH_KIND = {
     "_template",
     "adjoint_gradient",
@@ -26,27 +28,27 @@ ONE_OF_EACH_KIND = {
 }
 
 
-def checks():
-    for name in NAMES:
-        for check in Conformance.checks:
-            marks = [pytest.mark.xdist_group(name)]
-            if check in COMPILED_AGAIN and name not in ONE_OF_EACH_KIND:
-                marks.append(pytest.mark.slow)
-            yield pytest.param(name, check, marks=marks, id=f"{name}-{check}")
+@pytest.fixture(autouse=True)
+def _programs_of_one_theory_at_a_time():
+    yield
+    jax.clear_caches()
 
 
-@pytest.fixture(scope="module")
-def suites():
-    return {}
+def failures(name, checks):
+    suite = Conformance(theories.theory_in(importlib.import_module(f"jaxsolve.theories.{name}")))
+    outcomes = [suite.run(check) for check in checks]
+    return [f"{outcome.name}: {outcome.detail}" for outcome in outcomes if not outcome.passed]
 
 
-@pytest.mark.parametrize(("name", "check"), list(checks()))
-def test_conformance(suites, name, check):
-    if name not in suites:
-        theory = theories.theory_in(importlib.import_module(f"jaxsolve.theories.{name}"))
-        suites[name] = Conformance(theory)
-    outcome = suites[name].run(check)
-    assert outcome.passed, outcome.detail
+@pytest.mark.parametrize("name", NAMES)
+def test_conformance(name):
+    assert not failures(name, Conformance.checks if name in ONE_OF_EACH_KIND else COMPILED_ONCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ONE_OF_EACH_KIND])
+def test_conformance_of_what_is_compiled_again(name):
+    assert not failures(name, COMPILED_AGAIN)
 
 
 def test_one_theory_of_each_kind_passes_all_checks_by_default():
