@@ -255,7 +255,7 @@ CLAIMS: tuple[Claim, ...] = (
             The antisymmetric part of the feedback operator leaves the loss unchanged to first order.
         23  identity  tangent_operators/speed-as-quadratic-form | speed_FA = r^T S_FA r
             Learning speeds are quadratic forms of the tangent operators in the residual.
-        24  local  tangent_operators/residual-recursion | r_{t+1} = (I - (eta/N) K_t) r_t
+        24  identity  tangent_operators/residual-recursion | r_{t+1} = (I - (eta/N) K_t) r_t
             To first order in the step, the residual evolves by the tangent operator alone.
         25  identity  learning_speed/output-share | r^T K_out r / r^T K_BP r
             The output layer's part of the squared gradient norm equals a ratio of kernel forms and lies between 0 and
@@ -293,6 +293,28 @@ CLAIMS: tuple[Claim, ...] = (
             "feedback_rules/feedback-alignment": Measure(observable="feedback_alignment", reading=Discrepancy()),
             "feedback_rules/layer-gradient": Measure(observable="feedback_alignment", reading=LargestDiscrepancy()),
             "feedback_rules/output-gradient": Measure(observable="output_gradient", reading=Discrepancy()),
+            "network/forward-pass": Measure(theory="feedback_rules", observable="outputs", reading=Discrepancy()),
+            "network/squared-loss": Measure(theory="feedback_rules", observable="loss", reading=Discrepancy()),
+            **{
+                f"network/{row}": Measure(theory="tangent_operators", observable=observable, reading=Discrepancy())
+                for row, observable in {
+                    "feedback-dimension": "feedback_dimension",
+                    "parameter-count": "parameter_count",
+                }.items()
+            },
+            **{
+                f"tangent_operators/{row}": Measure(observable=observable, reading=Discrepancy())
+                for row, observable in {
+                    "backpropagation-operator": "backprop_operator",
+                    "feedback-operator": "feedback_operator",
+                    "symmetric-part": "feedback_speed",
+                    "speed-as-quadratic-form": "backprop_speed",
+                    "residual-recursion": "feedback_velocity",
+                }.items()
+            },
+            "learning_speed/output-share": Measure(
+                theory="tangent_operators", observable="output_share", reading=Discrepancy()
+            ),
             "learning_speed/backpropagation-speed": Measure(
                 theory="feedback_rules", observable="backprop_speed", reading=Discrepancy()
             ),

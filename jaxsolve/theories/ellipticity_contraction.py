@@ -59,7 +59,7 @@ class EllipticityContraction(AbstractTheory):
     """
 
     families: tuple[ParametricDiffusion, ...]
-    parameters: tuple[Float[Array, "tasks _"], ...]
+    parameters: tuple[Float[Array, "_ _"], ...]
     depth: int = eqx.field(static=True)
     bound: Callable = eqx.field(static=True, default=ellipticity_certificate)
     replicates: int = eqx.field(static=True, default=2)

@@ -63,6 +63,8 @@ class FeedbackRules(AbstractTheory):
         "direction at the sum over layers of its inner product with the gradient."
     )
     observables: ClassVar[tuple[str, ...]] = (
+        "outputs",
+        "loss",
         "backprop",
         "feedback_alignment",
         "direct_feedback_alignment",
@@ -154,7 +156,8 @@ def _recursions(inputs, targets, weights, feedback, direct):
     rules = Backprop(), FeedbackAlignment(feedback), DirectFeedbackAlignment(direct)
     updates = [jnp.stack(rule.gradients(network, forward, cotangent).weights) for rule in rules]
     speed, other = (rule.speed(network, forward, cotangent, throw=False) for rule in rules[:2])
-    return *updates, updates[0][-1], speed, 1 - other / speed
+    loss = len(inputs) * jnp.sum(cotangent**2) / 2
+    return forward.outputs, loss, *updates, updates[0][-1], speed, 1 - other / speed
 
 
 @jax.jit
@@ -184,7 +187,7 @@ def _derivatives(inputs, targets, weights, feedback, direct):
 
     exact, sequential, straight = jax.grad(loss)(weights), update(feedback, True), update(direct, False)
     speed, other = (jax.jvp(loss, (weights,), (direction,))[1] for direction in (exact, sequential))
-    return exact, sequential, straight, sequential[-1], speed, 1 - other / speed
+    return layers[-1], loss(weights), exact, sequential, straight, sequential[-1], speed, 1 - other / speed
 
 
 def _layers(weights, inputs):
