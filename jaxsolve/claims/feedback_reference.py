@@ -872,6 +872,9 @@ CLAIMS: tuple[Claim, ...] = (
                 PValue(), InBand(low=0.13, high=1.0, chance=(1 - 0.13) ** EROSION_PANELS)
             ),
             "mnist_erosion/mean-erosion": on_digits(1, Discrepancy()),
+            "mnist_erosion/large-hidden-share": Measure(
+                theory="gradient_shares", observable="hidden_square", reading=Discrepancy()
+            ),
             "mnist_erosion/range-of-hidden-share": on_digits(2, CurveMedian(), InBand(), "predicted"),
             "mnist_erosion/range-of-deviation": on_digits(1, LargestDeviation(), InBand(low=0.0, high=2 * 0.0089)),
             **{
