@@ -66,23 +66,24 @@ class HardKGap(AbstractTheory):
         cls,
         *,
         dtype: jax.typing.DTypeLike = float,
-        widths: tuple[int, ...] = (28,),
-        inputs: int = 8,
-        outputs: int = 2,
-        examples: int = 32,
+        sweep: bool = False,
+        widths: tuple[int, ...] | None = None,
+        inputs: int | None = None,
+        outputs: int | None = None,
+        examples: int | None = None,
         learning_rate: float = 0.02,
         steps: int = 2000,
-        replicates: int = 12,
-        sweep: bool = False,
+        replicates: int | None = None,
         instance_seed: int = INSTANCE_SEED,
     ) -> "HardKGap":
         """One width above capacity, 32 examples of 8 inputs and 2 outputs, 2000 steps, 12 draws of feedback.
 
         With ``sweep`` widths 20 to 40 of the document with its 128 examples, below and above capacity: the statement
-        then fails. Two draws.
+        then fails. Two draws. What is given besides is taken.
         """
-        if sweep:
-            widths, inputs, outputs, examples, replicates = (20, 24, 32, 40), 16, 4, 128, 2
+        widths = widths or ((20, 24, 32, 40) if sweep else (28,))
+        inputs, outputs = inputs or (16 if sweep else 8), outputs or (4 if sweep else 2)
+        examples, replicates = examples or (128 if sweep else 32), replicates or (2 if sweep else 12)
         random = np.random.default_rng(instance_seed)
         keys = jax.random.split(jax.random.key(instance_seed), len(widths))
         return cls(

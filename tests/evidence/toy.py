@@ -96,16 +96,6 @@ class PythonBranch(Right):
         return super().sample(grid, key=key) if float(self.gain[0]) > 0 else {}
 
 
-class StaticGain(Right):
-    """Keeps a number that varies in a static field."""
-
-    label: float = eqx.field(static=True, default=0.0)
-
-    def __init__(self, gain, replicates):
-        self.gain, self.replicates = gain, replicates
-        self.label = float(gain[0]) if not isinstance(gain, jax.core.Tracer) else 0.0
-
-
 class WrongVerdict(Right):
     """Predicts something else than it measures."""
 
