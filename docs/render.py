@@ -1,6 +1,6 @@
 """Write docs/claims.md and the table of the README from docs/records.json.
 
-``python docs/render.py [RECORDS.jsonl]`` first takes a new ``docs/records.json`` from the records of a run.
+``python docs/render.py [RECORDS.jsonl]`` first takes the rows of a run into ``docs/records.json``; the other rows stay.
 """
 
 import json
@@ -15,28 +15,30 @@ from jaxsolve.reproduce import number, outcome, read_lines
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
 BEGIN, END = "<!-- verdicts: written by docs/render.py -->\n", "<!-- end of verdicts -->"
-KEPT = ["quoted", "predicted", "measured", "discrepancy", "resolution"]
+KEPT = ["scale", "quoted", "predicted", "measured", "discrepancy", "resolution"]
 KEPT += ["verdict_predicted", "verdict_quoted", "seconds", "message"]
 
 
-def summarise(path: Path) -> dict:
-    """The measured rows of a run, with where it ran."""
+def summarise(path: Path, kept: dict) -> dict:
+    """The measured rows of a run, with where it ran, and the rows of ``kept`` that it has not measured."""
     records, _ = read_lines(path.read_bytes())
     measured = {name: record for name, record in records.items() if record["data"] is not None}
     first = next(iter(measured.values()))
     run = {key: first[key] for key in ("version", "jax", "device", "dtype", "seed")}
-    run["scales"] = dict(Counter(record["scale"] for record in measured.values()))
     run |= {"python": platform.python_version(), "machine": platform.machine()}
     rows = {
         name: {**{key: record[key] for key in KEPT}, "outcome": outcome(record)} for name, record in measured.items()
     }
-    return {"run": run, "rows": rows}
+    waited_for = [claim.id for claim in ledger() if claim.status is Status.MEASURED]
+    rows = kept["rows"] | rows
+    return {"run": run, "rows": {name: rows[name] for name in waited_for if name in rows}}
 
 
 def ran(summary: dict) -> str:
     """One line on the run behind the numbers."""
     run = summary["run"]
-    scales = " and ".join(f"{count} rows with `--scale {scale}`" for scale, count in sorted(run["scales"].items()))
+    counts = Counter(row["scale"] for row in summary["rows"].values())
+    scales = " and ".join(f"{count} rows with `--scale {scale}`" for scale, count in sorted(counts.items()))
     return (
         f"Measured by `jaxsolve reproduce --seed {run['seed']}`, {scales}: jaxsolve {run['version']}, "
         f"jax {run['jax']}, Python {run['python']}, {run['device']} on {run['machine']}, {run['dtype']}."
@@ -109,7 +111,7 @@ def rendered() -> dict[Path, str]:
 def main() -> None:
     """Render, after taking new records where a file is given."""
     if len(sys.argv) > 1:
-        summary = summarise(Path(sys.argv[1]))
+        summary = summarise(Path(sys.argv[1]), json.loads((DOCS / "records.json").read_text()))
         (DOCS / "records.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     for path, text in rendered().items():
         path.write_text(text)

@@ -96,7 +96,7 @@ class GradientShares(AbstractTheory):
         dtype: jax.typing.DTypeLike = float,
         input_widths: tuple[int, ...] = (4, 16, 64, 256, 784),
         hidden: tuple[int, ...] = (64, 64),
-        replicates: int = 32_768,
+        replicates: int = 8192,
     ) -> "GradientShares":
         """Inputs of 4 to 784 numbers and hidden layers of 64 units."""
         return cls.quick(dtype=dtype, input_widths=input_widths, hidden=hidden, replicates=replicates)
