@@ -1,4 +1,4 @@
-"""The initial erosion where weights are shared over positions: against automatic differentiation of XLA's convolution."""
+"""The initial erosion where weights are shared over positions: against gradients of XLA's own convolution."""
 
 import equinox as eqx
 import jax
@@ -117,9 +117,7 @@ def test_a_model_of_equinox_has_the_quadratic_forms_of_its_kernel():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_transposed_kernels_lose_nothing(dtype):
     network, inputs, cotangent = problem(dtype=dtype)
-    found = initial_erosion(
-        network, inputs, cotangent, FeedbackAlignment([weight.T for weight in network.weights[1:]])
-    )
+    found = initial_erosion(network, inputs, cotangent, FeedbackAlignment([weight.T for weight in network.weights[1:]]))
     assert {leaf.dtype.name for leaf in jax.tree.leaves(eqx.filter(found, eqx.is_inexact_array))} == {dtype}
     assert float(found.erosion) == 0
     rows = initial_erosion(network, inputs.reshape(7, -1), cotangent, SignSymmetry.uniform(network))
