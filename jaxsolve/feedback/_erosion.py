@@ -83,6 +83,7 @@ def initial_erosion(
         For no examples, and for a cotangent or matrices that do not fit the network. With ``throw``, where all
         gradients are zero, as for a residual of zero, and where a value is not finite.
 
+    >>> from jaxsolve.feedback import MLP
     >>> network = MLP([jnp.eye(2), jnp.ones((1, 2))])
     >>> inputs, cotangent = jnp.array([[3.0, 0.0]]), jnp.array([[1.0]])
     >>> found = initial_erosion(network, inputs, cotangent, Backprop())
