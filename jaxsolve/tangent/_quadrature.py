@@ -203,11 +203,13 @@ def _checked_size(operator: lineax.AbstractLinearOperator) -> int:
 def _projected(operator: lineax.AbstractLinearOperator, depth: int, *, key: Key) -> Float[Array, "depth depth"]:
     """`Q^T A Q` in the basis `Q` of the Krylov space of one probe.
 
-    By the Arnoldi iteration: half of the numbers are then a check of the symmetry.
+    By the Arnoldi iteration: half of the numbers are then a check of the symmetry. The basis loses its orthogonality
+    where products are rounded to fewer digits than the dtype has.
     """
     structure = operator.in_structure()
     probe = jax.random.rademacher(key, structure.shape, structure.dtype)
-    return decomp.hessenberg(depth, reortho="full")(operator.mv, probe).J_small  # pyright: ignore[reportReturnType]
+    with jax.default_matmul_precision("highest"):
+        return decomp.hessenberg(depth, reortho="full")(operator.mv, probe).J_small  # pyright: ignore[reportReturnType]
 
 
 @eqx.filter_jit

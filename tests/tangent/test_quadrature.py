@@ -164,6 +164,16 @@ def test_it_works_under_jit_and_in_reverse_mode():
     np.testing.assert_allclose(slope, jax.grad(dense)(jnp.asarray(matrix)), rtol=0, atol=1e-10)
 
 
+def test_no_product_is_taken_at_less_than_the_precision_of_the_dtype():
+    matrix = spread(8, dtype=np.float32)[0]
+
+    def nodes(matrix):
+        return lanczos_quadrature(symmetric(matrix), probes=2, depth=4, throw=False, key=KEY).nodes
+
+    program = str(jax.make_jaxpr(nodes)(matrix))
+    assert program.count("dot_general[") == program.count("Precision.HIGHEST, Precision.HIGHEST") > 2
+
+
 def test_convolutions_and_the_symmetric_part_of_another_rule():
     network = ConvolutionalNetwork.initialise((1, 6, 6), channels=(4,), outputs=2, key=jax.random.key(4))
     inputs = jnp.asarray(np.random.default_rng(6).standard_normal((6, 1, 6, 6)))
