@@ -55,6 +55,15 @@ class RESULTS(eqx.Enumeration):
         "Symmetrise it where the difference is rounding; for a kernel of another rule than backpropagation pass "
         "symmetric=False."
     )
+    false_symmetry = (
+        "An operator is tagged symmetric and is not: products with it do not agree with those of its transpose. Take "
+        "its symmetric part (K + K^T)/2 and call it so."
+    )
+    outside_domain = (
+        "A function of a spectrum is NaN or infinite at a node of the quadrature: eigenvalues lie where it is not "
+        "defined, such as at or below zero for a logarithm. Add a ridge, or use float64 where eigenvalues are zero up "
+        "to rounding."
+    )
     no_limit = (
         "Training has no limit: an eigenvalue of the kernel is negative, imaginary or a defective zero, or a test "
         "output depends on what is never learned. Ask for finite times, and check that both kernels belong together."

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Num
 
 from .._results import RESULTS, first_failure, raise_failures
 from .._types import ArrayLike, Scalar
-from ._network import MLP, ForwardPass
+from ._network import AbstractNetwork, ForwardPass
 from ._rules import AbstractBackwardRule, Backprop
 
 
@@ -52,8 +52,8 @@ class InitialErosion(eqx.Module):
 
 
 def initial_erosion(
-    network: MLP,
-    inputs: Num[ArrayLike, "examples features"],
+    network: AbstractNetwork,
+    inputs: Num[ArrayLike, "examples *features"],
     cotangent: Float[Array, "examples outputs"],
     rule: AbstractBackwardRule,
     *,
@@ -63,12 +63,13 @@ def initial_erosion(
 
     The erosion does not depend on the scale of the cotangent: `r`, `r/N` and any other multiple give the same. It is
     computed as `Σ_{l<L} (⟨g_l^BP, g_l^BP⟩ − ⟨g_l^BP, g_l⟩)` over the speed of backpropagation, because the last layer
-    has the same gradient under every rule.
+    has the same gradient under every rule. The gradient of a convolution is a sum over its positions, so that the inner
+    product holds the terms between any two of them.
 
     Parameters
     ----------
     network, inputs
-        At least one example.
+        Any network of this package, and at least one example.
     cotangent
         Derivative of the loss by the outputs. For the loss `‖f − Y‖² / (2N)` that is `(f − Y)/N`; any loss will do.
     rule
@@ -82,6 +83,7 @@ def initial_erosion(
         For no examples, and for a cotangent or matrices that do not fit the network. With ``throw``, where all
         gradients are zero, as for a residual of zero, and where a value is not finite.
 
+    >>> from jaxsolve.feedback import MLP
     >>> network = MLP([jnp.eye(2), jnp.ones((1, 2))])
     >>> inputs, cotangent = jnp.array([[3.0, 0.0]]), jnp.array([[1.0]])
     >>> found = initial_erosion(network, inputs, cotangent, Backprop())
@@ -115,7 +117,7 @@ def _initial_erosion(network, inputs, cotangent, rule) -> tuple[InitialErosion, 
     return found, flags
 
 
-def _layer_products(first: MLP, second: MLP) -> Float[Array, " layers"]:
+def _layer_products(first: AbstractNetwork, second: AbstractNetwork) -> Float[Array, " layers"]:
     products = [jnp.sum(one * other) for one, other in zip(first.weights, second.weights, strict=True)]
     if first.biases is not None and second.biases is not None:
         for layer, (one, other) in enumerate(zip(first.biases, second.biases, strict=True)):
@@ -142,10 +144,10 @@ def raised(value, flags: RESULTS):
     return raise_failures(value, flags, of="backward passes")
 
 
-def check_examples(network: MLP, inputs: ArrayLike, cotangent: Array) -> None:
+def check_examples(network: AbstractNetwork, inputs: ArrayLike, cotangent: Array) -> None:
     """Refuse an empty batch, and a cotangent that is not one of the outputs of the network at the inputs."""
-    if inputs.ndim == 2 and not inputs.shape[0]:
-        raise ValueError("A speed needs at least one example; got none. Pass inputs of shape (examples, features).")
+    if inputs.ndim and not inputs.shape[0]:
+        raise ValueError(f"A speed needs at least one example; got none, inputs of shape {inputs.shape}.")
     expected = (inputs.shape[0] if inputs.ndim else 0, network.widths[-1])
     if cotangent.shape != expected or cotangent.dtype != network.dtype:
         raise ValueError(
@@ -155,8 +157,8 @@ def check_examples(network: MLP, inputs: ArrayLike, cotangent: Array) -> None:
 
 
 def backprop_pass(
-    network: MLP, inputs: ArrayLike, cotangent: Array
-) -> tuple[ForwardPass, MLP, Array, Float[Array, " layers"]]:
+    network: AbstractNetwork, inputs: ArrayLike, cotangent: Array
+) -> tuple[ForwardPass, AbstractNetwork, Array, Float[Array, " layers"]]:
     """The forward pass, the gradients for the scaled cotangent, that cotangent, and the squares by layer."""
     forward = network.forward(inputs)
     scaled, _ = unit_scale(cotangent)

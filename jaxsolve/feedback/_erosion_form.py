@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, Num
 
 from .._results import RESULTS
 from .._types import ArrayLike, Scalar
+from ._connections import Dense
 from ._erosion import backprop_pass, check_examples, failures, raised
-from ._network import MLP
+from ._network import MLP, AbstractNetwork
 
 Matrices = Sequence[Float[Array, "_ _"]]
 
@@ -168,7 +169,7 @@ def erosion_form(
     Raises
     ------
     ValueError
-        As [`initial_erosion`][] does.
+        As [`initial_erosion`][] does, and for a network with convolutions.
 
     >>> network = MLP([jnp.eye(2), jnp.ones((1, 2))])
     >>> form = erosion_form(network, jnp.array([[3.0, 0.0]]), jnp.array([[1.0]]))
@@ -176,9 +177,20 @@ def erosion_form(
     >>> float(form.hidden_share), float(form.sequential(feedback)), float(form.direct_variance([4.0]))
     (0.5, -0.5, 1.0)
     """
+    _check_dense(network)
     check_examples(network, inputs, cotangent)
     form, flags = _erosion_form(network, inputs, cotangent)
     return raised(form, flags) if throw else form
+
+
+def _check_dense(network: AbstractNetwork) -> None:
+    """Refuse convolutions, through which errors are not sent by a product with one matrix."""
+    for layer, connection in enumerate(network.connections, start=1):
+        if not isinstance(connection, Dense):
+            raise ValueError(
+                f"The polynomial of the erosion is that of dense layers; layer {layer} is a "
+                f"{type(connection).__name__}. Use initial_erosion with one rule per draw, under jax.vmap for several."
+            )
 
 
 @eqx.filter_jit

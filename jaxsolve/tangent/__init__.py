@@ -7,6 +7,7 @@ from ._kernel import kernel
 from ._memory import kernel_bytes
 from ._operator import choose_form, operator
 from ._output_kernel import output_kernel
+from ._quadrature import SpectralEstimate, SpectralQuadrature, lanczos_quadrature
 from ._spectrum import KernelDrift, KernelSpectrum, kernel_drift, kernel_spectrum
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "KernelDrift",
     "KernelFile",
     "KernelSpectrum",
+    "SpectralEstimate",
+    "SpectralQuadrature",
     "choose_form",
     "empirical",
     "empirical_operator",
@@ -22,6 +25,7 @@ __all__ = [
     "kernel_bytes",
     "kernel_drift",
     "kernel_spectrum",
+    "lanczos_quadrature",
     "load_kernels",
     "operator",
     "output_kernel",
