@@ -9,7 +9,7 @@ from ._commutant import (
     commutant_gradient,
 )
 from ._commuting import commuting_descent, commuting_flow, commuting_gradient, commuting_loss, commuting_optimum
-from ._constraint_count import constraint_count_gap, training_gap
+from ._constraint_count import GapOverWidths, constraint_count_gap, training_gap
 from ._descent import descent_curve, loss_drop
 from ._flow import Flow, integrate
 from ._frozen_kernel import FrozenKernelCurve, frozen_kernel_curve, tangent_kernel
@@ -42,6 +42,7 @@ __all__ = [
     "CyclicSymmetry",
     "Flow",
     "FrozenKernelCurve",
+    "GapOverWidths",
     "KernelPrediction",
     "KernelRegression",
     "OneStepCurve",

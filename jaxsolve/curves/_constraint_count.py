@@ -1,12 +1,15 @@
 """The gap of feedback alignment to backpropagation, measured, and as the count of constraints would have it."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._types import Scalar
-from ..feedback import MLP, AbstractBackwardRule, Backprop, alignment_constraints
+from .._types import Key, Scalar
+from ..feedback import MLP, AbstractBackwardRule, Backprop, FeedbackAlignment, alignment_constraints
 from ..tangent import kernel
 from ._frozen_kernel import frozen_kernel_curve
 
@@ -73,3 +76,78 @@ def constraint_count_gap(
         for share in (kept, 1.0)
     )
     return outputs * (slow - fast)
+
+
+class GapOverWidths(eqx.Module):
+    """Networks with two hidden layers of one width and no biases, for several widths, before training on random labels.
+
+    Made by [`GapOverWidths.drawn`][]; the networks are fields, the feedback is drawn by each call of ``trained``.
+
+    Attributes
+    ----------
+    networks
+        At the start, one for each width.
+    inputs, targets
+        Of the examples, `N(0, 1)`.
+    learning_rate, steps
+        Of the full-batch runs.
+    """
+
+    networks: tuple[MLP, ...]
+    inputs: Float[Array, "examples features"]
+    targets: Float[Array, "examples outputs"]
+    learning_rate: Scalar
+    steps: int = eqx.field(static=True)
+
+    @classmethod
+    def drawn(
+        cls,
+        widths: Sequence[int],
+        *,
+        inputs: int,
+        outputs: int,
+        examples: int,
+        learning_rate: float,
+        steps: int,
+        seed: int,
+        dtype: jax.typing.DTypeLike = float,
+    ) -> "GapOverWidths":
+        """Gaussian examples and labels, and networks of [`MLP.initialise`][jaxsolve.feedback.MLP.initialise]."""
+        random = np.random.default_rng(seed)
+        keys = jax.random.split(jax.random.key(seed), len(widths))
+        return cls(
+            networks=tuple(
+                MLP.initialise((inputs, width, width, outputs), dtype=dtype, key=key)
+                for width, key in zip(widths, keys, strict=True)
+            ),
+            inputs=jnp.asarray(random.standard_normal((examples, inputs)), dtype),
+            targets=jnp.asarray(random.standard_normal((examples, outputs)), dtype),
+            learning_rate=jnp.asarray(learning_rate, dtype),
+            steps=steps,
+        )
+
+    @property
+    def widths(self) -> Float[Array, " widths"]:
+        """Of the hidden layers."""
+        return jnp.asarray([network.widths[1] for network in self.networks], self.inputs.dtype)
+
+    def constraint_count(self) -> Float[Array, " widths"]:
+        """[`constraint_count_gap`][] of each network."""
+        options = {"learning_rate": self.learning_rate, "steps": self.steps}
+        gaps = [constraint_count_gap(network, self.inputs, self.targets, **options) for network in self.networks]
+        return jnp.stack(gaps)
+
+    def trained(self, key: Key) -> Float[Array, " widths"]:
+        """[`training_gap`][] of each network under one draw of feedback alignment."""
+        gaps = [
+            training_gap(
+                network,
+                self.inputs,
+                self.targets,
+                FeedbackAlignment.sample(network, key=jax.random.fold_in(key, number)),
+                learning_rate=self.learning_rate,
+                steps=self.steps,
+            )
+            for number, network in enumerate(self.networks)
+        ]
+        return jnp.stack(gaps)

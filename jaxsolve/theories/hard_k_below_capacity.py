@@ -5,13 +5,11 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from .._types import Key
-from ..curves import constraint_count_gap, training_gap
+from ..curves import GapOverWidths
 from ..evidence import AbstractTheory, Curve, Kind, NullModelRule
-from ..feedback import MLP, FeedbackAlignment
 
 INSTANCE_SEED = 45
 
@@ -28,22 +26,14 @@ class HardKBelowCapacity(AbstractTheory):
 
     Attributes
     ----------
-    networks
-        At the start, one for each width; the widths are the grid.
-    inputs, targets
-        Of the examples.
+    runs
+        The networks at the start, and the examples; the widths are the grid.
     factor
         What the prediction is multiplied with: 1.
-    steps
-        `T`.
     """
 
-    networks: tuple[MLP, ...]
-    inputs: Float[Array, "examples features"]
-    targets: Float[Array, "examples outputs"]
-    learning_rate: Float[Array, ""]
+    runs: GapOverWidths
     factor: Float[Array, ""]
-    steps: int = eqx.field(static=True)
     replicates: int = eqx.field(static=True)
 
     kind: ClassVar[Kind] = Kind.NULL_MODEL
@@ -76,20 +66,17 @@ class HardKBelowCapacity(AbstractTheory):
         instance_seed: int = INSTANCE_SEED,
     ) -> "HardKBelowCapacity":
         """One narrow width, 32 examples of 8 inputs and 2 outputs, 2000 steps, 12 draws of feedback."""
-        random = np.random.default_rng(instance_seed)
-        keys = jax.random.split(jax.random.key(instance_seed), len(widths))
-        return cls(
-            networks=tuple(
-                MLP.initialise((inputs, width, width, outputs), dtype=dtype, key=key)
-                for width, key in zip(widths, keys, strict=True)
-            ),
-            inputs=jnp.asarray(random.standard_normal((examples, inputs)), dtype),
-            targets=jnp.asarray(random.standard_normal((examples, outputs)), dtype),
-            learning_rate=jnp.asarray(learning_rate, dtype),
-            factor=jnp.ones((), dtype),
+        runs = GapOverWidths.drawn(
+            widths,
+            inputs=inputs,
+            outputs=outputs,
+            examples=examples,
+            learning_rate=learning_rate,
             steps=steps,
-            replicates=replicates,
+            seed=instance_seed,
+            dtype=dtype,
         )
+        return cls(runs=runs, factor=jnp.ones((), dtype), replicates=replicates)
 
     @classmethod
     def full(
@@ -109,30 +96,15 @@ class HardKBelowCapacity(AbstractTheory):
 
     def grid(self) -> Float[Array, " points"]:
         """The widths."""
-        return jnp.asarray([network.widths[1] for network in self.networks], self.dtype)
+        return self.runs.widths
 
     def predict(self, grid: Float[Array, " points"]) -> dict[str, Curve]:
         """The closed form of the null model."""
-        gaps = [
-            constraint_count_gap(network, self.inputs, self.targets, learning_rate=self.learning_rate, steps=self.steps)
-            for network in self.networks
-        ]
-        return {"gap": Curve(grid, self.factor * jnp.stack(gaps))}
+        return {"gap": Curve(grid, self.factor * self.runs.constraint_count())}
 
     def sample(self, grid: Float[Array, " points"], *, key: Key) -> dict[str, Curve]:
         """Two training runs at each width."""
-        gaps = [
-            training_gap(
-                network,
-                self.inputs,
-                self.targets,
-                FeedbackAlignment.sample(network, key=jax.random.fold_in(key, number)),
-                learning_rate=self.learning_rate,
-                steps=self.steps,
-            )
-            for number, network in enumerate(self.networks)
-        ]
-        return {"gap": Curve(grid, jnp.stack(gaps))}
+        return {"gap": Curve(grid, self.runs.trained(key))}
 
     def counterfeit(self) -> "HardKBelowCapacity":
         """Twenty times the prediction."""

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsolve.curves import constraint_count_gap, training_gap
+from jaxsolve.curves import GapOverWidths, constraint_count_gap, training_gap
 from jaxsolve.feedback import MLP, Backprop, FeedbackAlignment, alignment_constraints
 from jaxsolve.tangent import kernel
 
@@ -55,6 +55,17 @@ def test_the_gap_is_that_of_two_runs_by_hand():
             weights = [weight - 0.05 * direction for weight, direction in zip(weights, directions, strict=True)]
     measured = float(training_gap(NETWORK, INPUTS, TARGETS, rule, learning_rate=RATE, steps=20))
     assert measured == pytest.approx(losses[0] - losses[1], rel=1e-10)
+
+
+def test_widths_are_run_each_for_itself():
+    runs = GapOverWidths.drawn((4, 6), inputs=3, outputs=2, examples=7, learning_rate=0.05, steps=5, seed=3)
+    keys = jax.random.split(jax.random.key(4), 3)
+    gaps = jax.vmap(runs.trained)(keys)
+    assert gaps.shape == (3, 2)
+    rule = FeedbackAlignment.sample(runs.networks[1], key=jax.random.fold_in(keys[2], 1))
+    alone = training_gap(runs.networks[1], runs.inputs, runs.targets, rule, learning_rate=RATE, steps=5)
+    np.testing.assert_allclose(gaps[2, 1], alone, rtol=1e-10)
+    np.testing.assert_array_equal(runs.widths, [4, 6])
 
 
 def test_backpropagation_has_no_gap_to_itself():
