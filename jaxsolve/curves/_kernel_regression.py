@@ -1,5 +1,6 @@
 """Tasks of kernel regression, and the learned solver for them whose training curves are studied."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -139,3 +140,11 @@ class RegressionSolver(eqx.Module):
         operators, right_hand_sides, solutions = self.tasks
         arguments = (self.preconditioner, operators, right_hand_sides, jnp.zeros_like(solutions), solutions)
         return rollout_residual(*arguments, depth=self.depth, scale=scale)
+
+    @eqx.filter_jit
+    def linearised(
+        self, tangent: Callable[[RolloutResidual, Flexformer], Array]
+    ) -> tuple[Float[Array, "outputs outputs"], Float[Array, " outputs"]]:
+        """A kernel of the residual at the start, such as [`tangent_kernel`][], and the residual there."""
+        residual, parameters = self.residual()
+        return tangent(residual, parameters), residual(parameters)

@@ -124,7 +124,7 @@ class LazyScaling(AbstractTheory):
 
     def predict(self, grid: Float[Array, " points"]) -> dict[str, Curve]:
         """The curve under the kernel of the start, the same at every scale."""
-        kernel, start = _linearised(self.solver, self.tangent)
+        kernel, start = self.solver.linearised(self.tangent)
         steps = jnp.arange(self.steps + 1)
         loss = frozen_kernel_curve(kernel, start, learning_rate=self.learning_rate, steps=steps).loss
         return {"loss": Curve(grid, jnp.broadcast_to(loss[None], (grid.shape[0], self.steps + 1)))}
@@ -142,12 +142,6 @@ class LazyScaling(AbstractTheory):
     def counterfeit(self) -> "LazyScaling":
         """The kernel is 10 % too large."""
         return dataclasses.replace(self, tangent=_too_large)
-
-
-@eqx.filter_jit
-def _linearised(solver, tangent):
-    residual, parameters = solver.residual()
-    return tangent(residual, parameters), residual(parameters)
 
 
 def _too_large(residual, parameters):

@@ -130,15 +130,9 @@ class LinearisationError(AbstractTheory):
 
 
 def _linearised_curves(solver, learning_rates, steps, tangent):
-    kernel, start = _linearised(solver, tangent)
+    kernel, start = solver.linearised(tangent)
     curve = jax.vmap(lambda rate: frozen_kernel_curve(kernel, start, learning_rate=rate, steps=jnp.arange(steps + 1)))
     return curve(learning_rates).loss
-
-
-@eqx.filter_jit
-def _linearised(solver, tangent):
-    residual, parameters = solver.residual()
-    return tangent(residual, parameters), residual(parameters)
 
 
 def _too_large(residual, parameters):

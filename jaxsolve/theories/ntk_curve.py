@@ -122,7 +122,7 @@ class NtkCurve(AbstractTheory):
 
     def predict(self, grid: Float[Array, " points"]) -> dict[str, Curve]:
         """The curve under the kernel of the start."""
-        kernel, start = _linearised(self.solver, self.tangent)
+        kernel, start = self.solver.linearised(self.tangent)
         steps = jnp.arange(self.steps + 1)
         predict = jax.vmap(lambda rate: frozen_kernel_curve(kernel, start, learning_rate=rate, steps=steps).loss)
         return {"loss": Curve(grid, predict(grid))}
@@ -137,12 +137,6 @@ class NtkCurve(AbstractTheory):
     def counterfeit(self) -> "NtkCurve":
         """The kernel is divided by `0.9 n`."""
         return dataclasses.replace(self, tangent=_too_large)
-
-
-@eqx.filter_jit
-def _linearised(solver, tangent):
-    residual, parameters = solver.residual()
-    return tangent(residual, parameters), residual(parameters)
 
 
 def _too_large(residual, parameters):
