@@ -124,7 +124,7 @@ def test_interrupt_keeps_the_records_and_says_how_to_go_on(tmp_path):
         time.sleep(0.05)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "Run the same command again" in err
     assert "Traceback" not in err

@@ -8,18 +8,20 @@ from ._memory import kernel_bytes
 from ._operator import choose_form, operator
 from ._output_kernel import output_kernel
 from ._quadrature import SpectralEstimate, SpectralQuadrature, lanczos_quadrature
-from ._spectrum import KernelDrift, KernelSpectrum, kernel_drift, kernel_spectrum
+from ._spectrum import KernelDrift, KernelSpectrum, SpectralEnds, extreme_eigenvalues, kernel_drift, kernel_spectrum
 
 __all__ = [
     "InfiniteWidthKernels",
     "KernelDrift",
     "KernelFile",
     "KernelSpectrum",
+    "SpectralEnds",
     "SpectralEstimate",
     "SpectralQuadrature",
     "choose_form",
     "empirical",
     "empirical_operator",
+    "extreme_eigenvalues",
     "infinite_width_kernels",
     "kernel",
     "kernel_bytes",

@@ -171,7 +171,7 @@ def lanczos_quadrature(
     >>> round(float(found.trace(jnp.square).value), 4), round(float(found.log_determinant().value / jnp.log(2)), 4)
     (21.0, 3.0)
     """
-    size = _checked_size(operator)
+    size = checked_symmetric(operator)
     depth = checked_depth(depth)
     if not 1 <= depth <= size:
         raise ValueError(f"depth counts products per probe, from 1 to the size of the operator, {size}; got {depth}.")
@@ -182,7 +182,8 @@ def lanczos_quadrature(
     return raise_failures(found, flags, of="probes") if throw else found
 
 
-def _checked_size(operator: lineax.AbstractLinearOperator) -> int:
+def checked_symmetric(operator: lineax.AbstractLinearOperator) -> int:
+    """The size of an operator on vectors that is tagged symmetric, else a ``ValueError``."""
     structure = operator.in_structure()
     vector = isinstance(structure, jax.ShapeDtypeStruct) and len(structure.shape) == 1 and structure.shape[0]
     if not vector or not jnp.issubdtype(structure.dtype, jnp.floating) or operator.out_structure() != structure:
@@ -192,7 +193,7 @@ def _checked_size(operator: lineax.AbstractLinearOperator) -> int:
         )
     if not lineax.is_symmetric(operator):
         raise ValueError(
-            "The operator is not tagged symmetric, and Lanczos quadrature holds for symmetric operators alone. The "
+            "The operator is not tagged symmetric, and the Lanczos iteration is for symmetric operators alone. The "
             "tangent kernel of a rule other than backpropagation is not symmetric and has a complex spectrum: take "
             "its symmetric part, lineax.TaggedLinearOperator((kernel + kernel.T) / 2, lineax.symmetric_tag), and "
             "call it so."

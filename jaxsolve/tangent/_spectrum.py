@@ -1,26 +1,26 @@
 """What the spectrum of a tangent kernel tells, and how far a kernel has moved."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
+import lineax
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._numerics import machine_epsilon
 from .._types import ArrayLike
+from ._quadrature import checked_symmetric
 
 
-class KernelSpectrum(NamedTuple):
-    """Of a symmetric kernel, from [`kernel_spectrum`][]."""
+@dataclass(frozen=True)
+class SpectralEnds:
+    """The largest and the smallest eigenvalue of a symmetric kernel, from [`extreme_eigenvalues`][]."""
 
     largest: float
     smallest: float
     """With its sign: below zero by rounding, or because the kernel is not positive semidefinite."""
-    trace: float
-    rank: int | None
-    """How many eigenvalues exceed `size · ε` times the largest modulus; ``None`` where not all are computed."""
-    duplicates: tuple[tuple[int, int], ...]
-    """Pairs of rows, the later one with the first it repeats: equal inputs make the kernel singular."""
 
     @property
     def condition(self) -> float:
@@ -31,6 +31,57 @@ class KernelSpectrum(NamedTuple):
     def stable_rate(self) -> float:
         """`2 / λ_max`, the end of the stable range of `η/N` in descent."""
         return 2 / self.largest if self.largest > 0 else np.inf
+
+
+@dataclass(frozen=True)
+class KernelSpectrum(SpectralEnds):
+    """Of a symmetric kernel, from [`kernel_spectrum`][]."""
+
+    trace: float
+    rank: int | None
+    """How many eigenvalues exceed `size · ε` times the largest modulus; ``None`` where not all are computed."""
+    duplicates: tuple[tuple[int, int], ...]
+    """Pairs of rows, the later one with the first it repeats: equal inputs make the kernel singular."""
+
+
+def extreme_eigenvalues(operator: lineax.AbstractLinearOperator, *, tolerance: float = 0.0) -> SpectralEnds:
+    """Both ends of the spectrum of a symmetric operator, by products with it alone.
+
+    The Lanczos iteration of SciPy's ``eigsh`` on the host, in the precision of the operator. The smaller end takes many
+    products where eigenvalues lie close to it.
+
+    Parameters
+    ----------
+    operator
+        Tagged symmetric, of size 3 or more: [`operator`][jaxsolve.tangent.operator] of backpropagation is.
+    tolerance
+        Relative error of the eigenvalues; 0 is the precision of the dtype.
+
+    Raises
+    ------
+    ValueError
+        For an operator that is not tagged symmetric, does not act on one vector, or is smaller than that, for products
+        that are not finite, and for an iteration that does not converge.
+
+    >>> matrix = lineax.MatrixLinearOperator(jnp.diag(jnp.array([1.0, 2.0, 4.0, 8.0])), lineax.symmetric_tag)
+    >>> round(extreme_eigenvalues(matrix).condition, 6)
+    8.0
+    """
+    size = checked_symmetric(operator)
+    structure = operator.in_structure()
+    product = eqx.filter_jit(operator.mv)
+
+    def multiply(vector):
+        found = np.asarray(product(jnp.asarray(vector.ravel(), structure.dtype)))
+        if not np.isfinite(found).all():
+            raise ValueError("The operator has products that are NaN or infinite. Look for the example they come from.")
+        return found
+
+    from scipy.sparse.linalg import LinearOperator
+
+    wrapped = LinearOperator((size, size), matvec=multiply, dtype=structure.dtype)  # pyright: ignore[reportCallIssue]
+    smallest, largest = _ends(wrapped, tolerance, "Raise the tolerance.")
+    return SpectralEnds(largest, smallest)
 
 
 def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "dense") -> KernelSpectrum:
@@ -73,7 +124,7 @@ def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "den
         )
     rank = None
     if method == "lanczos":
-        smallest, largest = _ends(matrix)
+        smallest, largest = _ends(matrix, 0.0, "Take method='dense'.")
     else:
         import scipy.linalg
 
@@ -83,16 +134,19 @@ def kernel_spectrum(kernel: Float[ArrayLike, "size size"], *, method: str = "den
     return KernelSpectrum(largest, smallest, float(np.trace(matrix)), rank, _repeated(matrix, size * epsilon))
 
 
-def _ends(matrix):
+def _ends(matrix, tolerance, remedy):
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    if matrix.shape[0] < 3:
-        raise ValueError(f"Lanczos iteration needs a size of 3 or more; got {matrix.shape[0]}. Take method='dense'.")
+    size = matrix.shape[0]
+    if size < 3:
+        raise ValueError(
+            f"Lanczos iteration needs a size of 3 or more; got {size}. Take all eigenvalues of the matrix."
+        )
     try:
-        start = np.random.default_rng(0).standard_normal(matrix.shape[0]).astype(matrix.dtype)
-        values = np.asarray(eigsh(matrix, k=2, which="BE", v0=start, return_eigenvectors=False))
+        start = np.random.default_rng(0).standard_normal(size).astype(matrix.dtype)
+        values = np.asarray(eigsh(matrix, k=2, which="BE", v0=start, tol=tolerance, return_eigenvectors=False))
     except ArpackError as failure:
-        raise ValueError(f"The Lanczos iteration has failed: {failure} Take method='dense'.") from failure
+        raise ValueError(f"The Lanczos iteration has failed: {failure} {remedy}") from failure
     return float(values.min()), float(values.max())
 
 

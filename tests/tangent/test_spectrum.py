@@ -1,11 +1,13 @@
 """Spectra of kernels against LAPACK, duplicates, and the drift of kernels."""
 
+import jax
 import jax.numpy as jnp
+import lineax
 import numpy as np
 import pytest
 
 from jaxsolve.feedback import MLP, Backprop, Tanh
-from jaxsolve.tangent import kernel, kernel_drift, kernel_spectrum
+from jaxsolve.tangent import extreme_eigenvalues, kernel, kernel_drift, kernel_spectrum, operator
 
 
 def network_kernel(copies=False, outputs=2):
@@ -29,6 +31,36 @@ def test_the_ends_are_those_of_lapack(method):
     np.testing.assert_allclose(found.stable_rate * values[-1], 2, rtol=1e-12)
     assert found.rank == (12 if method == "dense" else None)
     assert found.duplicates == ()
+
+
+@pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
+def test_the_ends_of_an_operator_are_those_of_its_matrix(dtype):
+    network = MLP.initialise((4, 20, 15, 2), activation=Tanh(), dtype=dtype, key=jax.random.key(0))
+    inputs = jax.random.normal(jax.random.key(1), (6, 4), dtype)
+    values = np.linalg.eigvalsh(np.asarray(kernel(network, inputs), float))
+    found = extreme_eigenvalues(operator(network, inputs))
+    accuracy = 1e-9 if dtype == jnp.float64 else 1e-4
+    np.testing.assert_allclose([found.smallest, found.largest], values[[0, -1]], rtol=accuracy)
+    np.testing.assert_allclose(found.condition * found.stable_rate, 2 / found.smallest, rtol=1e-12)
+
+
+def test_an_operator_has_both_signs():
+    matrix = np.random.default_rng(3).standard_normal((40, 40))
+    symmetric = lineax.MatrixLinearOperator(jnp.asarray(matrix + matrix.T), lineax.symmetric_tag)
+    found = extreme_eigenvalues(symmetric)
+    np.testing.assert_allclose([found.smallest, found.largest], np.linalg.eigvalsh(matrix + matrix.T)[[0, -1]])
+    assert found.condition == np.inf
+
+
+def test_operators_without_ends_are_refused():
+    ones = jnp.ones((4, 4))
+    for wrong, message in (
+        (lineax.MatrixLinearOperator(ones), "symmetric part"),
+        (lineax.MatrixLinearOperator(ones[:2, :2], lineax.symmetric_tag), "size of 3"),
+        (lineax.MatrixLinearOperator(jnp.nan * ones, lineax.symmetric_tag), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            extreme_eigenvalues(wrong)
 
 
 def test_equal_inputs_are_named_and_cost_rank():
