@@ -85,6 +85,11 @@ class RESULTS(eqx.Enumeration):
         "The pairs of a prompt do not determine all coefficients: the matrix of the normal equations is singular to "
         "rounding. Add pairs that differ, or a ridge."
     )
+    not_converged = (
+        "The last pass over a prompt changes its coefficients by more than half of what the pass before changed, and "
+        "by more than rounding. Take more passes; where that does not help, the noise is too large for the "
+        "linearisation: add pairs."
+    )
 
 
 def first_failure(*failures: tuple[Bool[Array, " entries"], RESULTS]) -> RESULTS:

@@ -1,4 +1,4 @@
-"""Diffusion on a line with four unknown coefficients, each estimated from a short noisy prompt."""
+"""Diffusion with a few unknown parameters, each estimated from a short noisy prompt."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ..pde import ParametricDiffusion, cosine_modes, interval_grid
+from ..pde import ParametricDiffusion, cosine_modes, ellipticity_certificate, interval_grid
 from ..solver import WeakFormEncoder, project_to_box
 
 
@@ -28,36 +28,39 @@ class PromptedDiffusion(NamedTuple):
 def prompted_diffusion(
     tasks: int,
     *,
+    family: ParametricDiffusion | None = None,
     size: int = 16,
     prompt_size: int = 8,
     noise: float = 0.2,
     amplitude: float = 0.2,
     generator: np.random.Generator,
 ) -> PromptedDiffusion:
-    """Operators `A(z) = A_0 + Σ_k z_k A_k` of `−(a u')' = f` on [0, 1], and their weak-form least-squares estimates.
+    """Operators `A(z)` of a diffusion equation, and those that the weak-form encoder reads off their prompts.
 
-    The coefficient is `a(x) = 1 + Σ_{k ≤ 4} z_k α cos(k π x)` with `z` uniform on `[−1, 1]⁴`, on linear elements with
-    `size` inner nodes, `u = 0` at the ends, and one quadrature point per element. All matrices are divided by the
-    largest eigenvalue of `A_0`. A prompt has pairs `(u_j, f_j)` with `f_j = A(z) u_j + noise`, standard normal loads
-    before the noise. With `D_j = [A_1 u_j, …, A_4 u_j]` the estimate minimises
-    `Σ_j ‖D_j z − (f_j − A_0 u_j)‖²` in the norm of `A_0⁻¹`: the [`jaxsolve.solver.WeakFormEncoder`][]. An estimate
-    outside of the box is clipped to it, so that every `A(ẑ)` is positive definite; how many were is told.
+    The parameters `z` are uniform on `[−1, 1]^k`. All matrices are divided by the largest eigenvalue of `A_0`. A prompt
+    has pairs `(u_j, f_j)` with `f_j = A(z) u_j + noise`, standard normal loads before the noise. The estimate is that
+    of the [`jaxsolve.solver.WeakFormEncoder`][] with the weights `A_0⁻¹`; outside of the box it is clipped to it, so
+    that every `A(ẑ)` lies where [`jaxsolve.pde.ellipticity_certificate`][] holds. How many were is told.
 
     Parameters
     ----------
-    tasks, size, prompt_size
-        `N`, `K` and `m`.
+    tasks, prompt_size
+        `N` and `m`.
+    family
+        Any link, on any discretisation. By default `a(x) = 1 + Σ_{k ≤ 4} z_k α cos(k π x)` on linear elements of
+        [0, 1], with one quadrature point per element.
+    size, amplitude
+        Inner nodes and `α` of the default family; below 1/4 every admissible coefficient is positive.
     noise
         Standard deviation of what is added to an entry of a load, whose own is 1.
-    amplitude
-        `α`; below 1/4 every admissible coefficient is positive.
     generator
-        For coefficients, prompts and right-hand sides.
+        For parameters, prompts and right-hand sides.
 
     Raises
     ------
     ValueError
-        For fewer than one task or pair, fewer than five nodes, a negative noise, and an amplitude outside of (0, 1/4).
+        For fewer than one task or pair, fewer than five nodes, a negative noise, and an amplitude outside of (0, 1/4);
+        for a family with a coefficient in the box that is not positive, and where the encoder fails.
 
     >>> found = prompted_diffusion(3, noise=0.0, generator=np.random.default_rng(0))
     >>> found.operators.shape, bool(abs(found.estimates - found.operators).max() < 1e-12)
@@ -69,17 +72,20 @@ def prompted_diffusion(
             f"amplitude in (0, 1/4); got tasks={tasks}, prompt_size={prompt_size}, size={size}, noise={noise}, "
             f"amplitude={amplitude}."
         )
-    grid = interval_grid(size)
-    family = ParametricDiffusion(grid, cosine_modes(grid, amplitude=amplitude))
+    if family is None:
+        grid = interval_grid(size)
+        family = ParametricDiffusion(grid, cosine_modes(grid, amplitude=amplitude))
+    ellipticity_certificate(family)
+    dtype = family.modes.dtype
     encoder = WeakFormEncoder.from_family(family, weights="mean_inverse")
     reference = np.asarray(family.mean_operator)
-    scale = np.linalg.eigvalsh(reference)[-1]
+    size, scale = len(reference), np.linalg.eigvalsh(reference)[-1]
     coefficients = generator.uniform(-1, 1, (tasks, len(family.modes)))
-    operators = np.asarray(family.operators(jnp.asarray(coefficients, grid.points.dtype)))
+    operators = np.asarray(family.operators(jnp.asarray(coefficients, dtype)))
     loads = generator.standard_normal((tasks, prompt_size, size))
     responses = np.linalg.solve(operators[:, None], loads[..., None])[..., 0]
     loads = loads + noise * generator.standard_normal(loads.shape)
-    pairs = (jnp.asarray(array, grid.points.dtype) for array in (responses, loads))
+    pairs = (jnp.asarray(array, dtype) for array in (responses, loads))
     estimated, projected = project_to_box(encoder.estimate(*pairs).coefficients)
     inverses = np.linalg.inv(operators)
     sizes = np.sqrt(size / (inverses**2).sum(axis=(1, 2)))

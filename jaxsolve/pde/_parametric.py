@@ -25,7 +25,8 @@ class ParametricDiffusion(eqx.Module):
         affine        a(x, z) = a_0(x) + Σ_k z_k ψ_k(x),
         log-affine    a(x, z) = a_0(x) exp(Σ_k z_k ψ_k(x)).
 
-    The affine one gives `A(z) = A_0 + Σ_k z_k A_k` with fixed matrices. Both are differentiable in `z`.
+    The affine one gives `A(z) = A_0 + Σ_k z_k A_k` with fixed matrices. Both are differentiable in `z`, and `A` is
+    linear in the coefficient: `∂A/∂z_k` is assembled from `∂a/∂z_k`.
 
     Parameters
     ----------
@@ -90,10 +91,10 @@ class ParametricDiffusion(eqx.Module):
         Raises
         ------
         ValueError
-            For another coefficient, whose derivatives by `z` depend on `z`: use ``jax.jacfwd`` of ``operator``.
+            For another coefficient, whose derivatives by `z` depend on `z`: use ``tangent_operators``.
         """
         if self.link != "affine":
-            raise ValueError("Only an affine coefficient has fixed mode operators. Use jax.jacfwd(family.operator).")
+            raise ValueError("Only an affine coefficient has fixed mode operators. Use tangent_operators(parameters).")
         return jax.vmap(self.discretisation.assembler.assemble)(self.modes)
 
     def coefficient(self, parameters: Float[Array, " parameters"]) -> Float[Array, " cells"]:
@@ -147,6 +148,26 @@ class ParametricDiffusion(eqx.Module):
         if throw:
             values = require_elliptic(values)
         return jax.vmap(self.discretisation.assembler.assemble)(values)
+
+    def tangent_operators(
+        self, parameters: Float[Array, "tasks parameters"]
+    ) -> Float[Array, "tasks parameters size size"]:
+        """`∂A(z)/∂z_k` of each task: the fixed `A_k` for an affine coefficient, whatever `z`.
+
+        Raises
+        ------
+        ValueError
+            Where the shape does not fit.
+
+        >>> from jaxsolve.pde import interval_grid
+        >>> family = ParametricDiffusion(interval_grid(1), jnp.ones((1, 2)), link="log-affine")
+        >>> family.tangent_operators(jnp.log(jnp.array([[1.0], [3.0]]))).round(12).ravel().tolist()
+        [4.0, 12.0]
+        """
+        if parameters.ndim != 2:
+            raise ValueError(f"Parameters have shape (tasks, parameters); got {parameters.shape}.")
+        slopes = jax.vmap(jax.jacfwd(self.coefficient))(parameters).swapaxes(1, 2)
+        return jax.vmap(jax.vmap(self.discretisation.assembler.assemble))(slopes)
 
 
 class EllipticityCertificate(eqx.Module):

@@ -8,7 +8,16 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from ..certificates import DiagnosedTasks, diagnose, prompted_diffusion
-from ..pde import ParametricDiffusion, cosine_modes, interval_grid, quadrant_modes, square_grid
+from ..datasets import airfoil_mesh
+from ..pde import (
+    ParametricDiffusion,
+    TriangleMesh,
+    cosine_modes,
+    interval_grid,
+    quadrant_modes,
+    square_grid,
+    triangle_grid,
+)
 from ..preconditioners import Flexformer, position_tokens
 from ..solver import (
     apply_operators,
@@ -107,16 +116,20 @@ def error_diagnosis() -> Figure:
 @rc_context(_STYLE)
 def parametric_certificate() -> Figure:
     """Errors of the mean operator's inverse under a certificate that follows from the coefficient alone."""
-    line, plane = interval_grid(31), square_grid(7)
+    line, plane, airfoil = interval_grid(31), square_grid(7), triangle_grid(TriangleMesh(*airfoil_mesh()))
     families = {
         "interval, four cosines": ParametricDiffusion(line, cosine_modes(line)),
         "square, four quadrants": ParametricDiffusion(plane, quadrant_modes(plane)),
+        "airfoil, log-affine": ParametricDiffusion(airfoil, cosine_modes(airfoil), link="log-affine"),
     }
     generator = np.random.default_rng(SEED)
     corners = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 4), axis=-1).reshape(-1, 4)
     parameters = np.concatenate([corners, generator.uniform(-1, 1, (112, 4))])
     figure, axes = new_figure(
-        1, 2, title="Diffusion on 112 tasks of the box and its 16 corners, P of the mean operator"
+        1,
+        3,
+        title="Diffusion on 112 tasks of the box and its 16 corners, P of the mean operator",
+        size=(13.5, 4.2),
     )
     for axis, (name, family) in zip(axes[0], families.items(), strict=True):
         starts = generator.standard_normal((len(parameters), len(family.mean_operator)))

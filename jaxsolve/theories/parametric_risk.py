@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from .._types import Key
 from ..certificates import depth_risk
 from ..evidence import AbstractTheory, Curve, Kind, PopulationRule
-from ..pde import ParametricDiffusion, cosine_modes, interval_grid
+from ..pde import ParametricDiffusion, cosine_modes, ellipticity_certificate, interval_grid
 from ..solver import WeakFormEncoder, project_to_box, trajectory
 
 INSTANCE_SEED = 62
@@ -22,37 +22,36 @@ INSTANCE_SEED = 62
 _product = partial(jnp.einsum, precision="highest")
 
 
-def _encoder_floor(operators, mode_operators, states, load_noise):
+def _encoder_floor(operators, tangents, states, load_noise):
     """`s² tr(A^{-1} A_k A_lᵀ A^{-ᵀ}) (Σ_j D_jᵀ D_j)^{-1}_kl / n`: one number per task."""
-    designs = _product("kij,tpj->tpik", mode_operators, states)
+    designs = _product("tkij,tpj->tpik", tangents, states)
     covariance = load_noise**2 * jnp.linalg.inv(_product("tpik,tpil->tkl", designs, designs))
-    moved = jnp.linalg.solve(
-        operators[:, None], jnp.broadcast_to(mode_operators[None], (len(operators), *mode_operators.shape))
-    )
+    moved = jnp.linalg.solve(operators[:, None], tangents)
     return _product("tkl,tkij,tlij->t", covariance, moved, moved) / operators.shape[1]
 
 
-def _nothing(operators, mode_operators, states, load_noise):
-    del mode_operators, states, load_noise
+def _nothing(operators, tangents, states, load_noise):
+    del tangents, states, load_noise
     return jnp.zeros(operators.shape[:1], operators.dtype)
 
 
 class ParametricRisk(AbstractTheory):
-    """`R(l) = E ‖x̂_l − x*‖² / n` of a diffusion equation whose four coefficients are read off a prompt.
+    """`R(l) = E ‖x̂_l − x*‖² / n` of a diffusion equation whose four parameters are read off a prompt.
 
-    With `M = I − A_0^{-1} A(z)` and small noise of the loads,
+    With `M = I − τ A_0^{-1} A(z)` and small noise of the loads,
 
         R(l) = mean_z [ ‖M^l‖_F² / n + s² Σ_kl C_kl tr(A^{-1} A_k A_l A^{-1}) / n ],    C = (Σ_j D_jᵀ D_j)^{-1},
 
-    the risk of the decoder with the true operator and the floor of the encoder. The terms left out are smaller than
-    these by `‖M‖^l` or by the relative error of the estimated operator. Solutions `x* ~ N(0, I)` make the risk relative
-    to `E ‖x*‖² / n = 1`; there is no factor 1/2.
+    where `A_k = ∂A(z)/∂z_k` and `D_j` has the columns `A_k u_j`: the risk of the decoder with the true operator and the
+    floor of the encoder. The terms left out are smaller than these by `‖M‖^l` or by the relative error of the estimated
+    operator. Solutions `x* ~ N(0, I)` make the risk relative to `E ‖x*‖² / n = 1`; there is no factor 1/2.
 
-    The equation is `−(a u')' = f` on the unit interval with `a = 1 + Σ_k 0.2 z_k cos(kπx)`, `z` uniform in the box.
-    Tasks and the clean states of their prompts are fields: the noise of the loads and the solutions are drawn. The
-    sample estimates `z` by the weak-form encoder with unit weights, projects it to the box, and runs the iteration
-    with `P = A_0^{-1}` on the estimated operator. A few tasks near corners of the box carry most of the risk: another
-    draw of tasks has another risk.
+    The equation is `−(a u')' = f` on the unit interval with `a = 1 + Σ_k 0.2 z_k cos(kπx)`, `z` uniform in the box,
+    unless ``quick`` is given a family of another link or on another mesh. Tasks and the clean states of their prompts
+    are fields: the noise of the loads and the solutions are drawn. The sample estimates `z` by the weak-form encoder
+    with unit weights, projects it to the box, and runs the iteration with `P = τ A_0^{-1}` on the estimated operator;
+    the step `τ` is that of the certificate of the family, 1 for an affine coefficient. A few tasks near corners of the
+    box carry most of the risk: another draw of tasks has another risk.
 
     The counterfeit has an encoder without error.
 
@@ -104,6 +103,7 @@ class ParametricRisk(AbstractTheory):
         cls,
         *,
         dtype: jax.typing.DTypeLike = float,
+        family: ParametricDiffusion | None = None,
         size: int = 31,
         tasks: int = 48,
         pairs: int = 8,
@@ -112,12 +112,16 @@ class ParametricRisk(AbstractTheory):
         instance_seed: int = INSTANCE_SEED,
         replicates: int = 100,
     ) -> "ParametricRisk":
-        """48 tasks with 31 unknowns and 8 pairs, 100 draws of noise and solutions, depths to 16."""
+        """48 tasks with 31 unknowns and 8 pairs, 100 draws of noise and solutions, depths to 16.
+
+        A ``family`` has the dtype asked for, and takes the place of the interval with ``size`` unknowns.
+        """
         random = np.random.default_rng(instance_seed)
-        grid = interval_grid(size, dtype=dtype)
-        family = ParametricDiffusion(grid, cosine_modes(grid))
-        parameters = jnp.asarray(random.uniform(-1, 1, (tasks, 4)), dtype)
-        forces = random.standard_normal((tasks, size, pairs))
+        if family is None:
+            grid = interval_grid(size, dtype=dtype)
+            family = ParametricDiffusion(grid, cosine_modes(grid))
+        parameters = jnp.asarray(random.uniform(-1, 1, (tasks, len(family.modes))), dtype)
+        forces = random.standard_normal((tasks, len(family.discretisation.nodes), pairs))
         states = np.linalg.solve(np.asarray(family.operators(parameters), float), forces).swapaxes(1, 2)
         return cls(
             family=family,
@@ -144,12 +148,14 @@ class ParametricRisk(AbstractTheory):
         operators = self.family.operators(self.parameters, throw=False)
         size = operators.shape[1]
         identity = jnp.broadcast_to(jnp.eye(size, dtype=self.dtype), operators.shape)
-        matrices = identity - jnp.linalg.solve(self.family.mean_operator[None], operators)
+        step = ellipticity_certificate(self.family, throw=False).step
+        matrices = identity - step * jnp.linalg.solve(self.family.mean_operator[None], operators)
         _, powers = jax.lax.scan(
             lambda power, _: (_product("tij,tjk->tik", power, matrices), power), identity, length=len(grid)
         )
         decoder = jnp.mean(jnp.sum(powers**2, axis=(2, 3)), axis=1) / size
-        floor = self.floor(operators, self.family.mode_operators, self.states, self.load_noise).mean()
+        tangents = self.family.tangent_operators(self.parameters)
+        floor = self.floor(operators, tangents, self.states, self.load_noise).mean()
         return {"risk": Curve(grid, decoder + jnp.where(grid > 0, floor, 0))}
 
     def sample(self, grid: Float[Array, " points"], *, key: Key) -> dict[str, Curve]:
@@ -162,7 +168,7 @@ class ParametricRisk(AbstractTheory):
         encoder = WeakFormEncoder.from_family(self.family)
         estimate, _ = project_to_box(encoder.estimate(self.states, loads, throw=False).coefficients)
         iterates = trajectory(
-            jnp.linalg.inv(self.family.mean_operator),
+            ellipticity_certificate(self.family, throw=False).step * jnp.linalg.inv(self.family.mean_operator),
             self.family.operators(estimate, throw=False),
             _product("tij,tj->ti", operators, solutions),
             jnp.zeros_like(solutions),

@@ -4,7 +4,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsolve.certificates import compose_risk, composed_certificate, count_violations, prompted_diffusion
+from jaxsolve.certificates import (
+    compose_risk,
+    composed_certificate,
+    count_violations,
+    energy_norm,
+    prompted_diffusion,
+)
+from jaxsolve.datasets import airfoil_mesh
+from jaxsolve.pde import (
+    ParametricDiffusion,
+    TriangleMesh,
+    cosine_modes,
+    ellipticity_certificate,
+    interval_grid,
+    square_grid,
+    triangle_grid,
+)
+from jaxsolve.solver import population_gradient, trajectory
 
 DEPTH = 6
 DRAWN = prompted_diffusion(24, size=8, prompt_size=4, noise=0.3, generator=np.random.default_rng(0))
@@ -109,3 +126,55 @@ def test_estimates_improve_with_the_prompt_and_stay_positive_definite():
 def test_prompts_that_make_no_sense_are_refused(bad):
     with pytest.raises(ValueError, match="prompted_diffusion takes"):
         prompted_diffusion(4, generator=np.random.default_rng(0), **bad)
+
+
+def whole_families():
+    square, airfoil = square_grid(5), triangle_grid(TriangleMesh(*airfoil_mesh()))
+    return {
+        "square": ParametricDiffusion(square, cosine_modes(square, amplitude=0.3), link="log-affine"),
+        "airfoil": ParametricDiffusion(airfoil, cosine_modes(airfoil)),
+        "log-affine airfoil": ParametricDiffusion(airfoil, cosine_modes(airfoil), link="log-affine"),
+    }
+
+
+@pytest.mark.parametrize("name", ["square", "airfoil", "log-affine airfoil"])
+def test_from_prompt_to_solution_on_every_mesh_and_link(name):
+    """The split holds and no bound is violated, before training of the decoder and after.
+
+    The mean operator's inverse keeps the rate that was known before any prompt was drawn.
+    """
+    family = whole_families()[name]
+    drawn = prompted_diffusion(6, family=family, noise=0.1, prompt_size=6, generator=np.random.default_rng(2))
+    operators, estimates, solutions, reference = (jnp.asarray(array) for array in drawn[:4])
+    prior = ellipticity_certificate(family)
+    preconditioner = prior.step * jnp.linalg.inv(reference)
+    sides = jnp.einsum("tij,tj->ti", operators, solutions)
+    start, moment = jnp.zeros_like(solutions), jnp.eye(len(reference))
+    trained, losses = preconditioner, []
+    for _ in range(4):
+        loss, gradient = population_gradient(trained, operators=operators, second_moment=moment, depth=2)
+        trained = trained - 3e-3 * jnp.linalg.norm(trained) / jnp.linalg.norm(gradient) * gradient
+        losses.append(float(loss))
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.99 * losses[0]
+    for matrix in (trained, preconditioner):
+        found = compose_risk(matrix, estimates, sides, solutions, start, depth=DEPTH)
+        iterates = trajectory(matrix, estimates, sides, start, depth=DEPTH)
+        total = jnp.mean((iterates - solutions[None]) ** 2, axis=(1, 2))
+        np.testing.assert_allclose(found.decoder + found.floor + found.interaction, total, rtol=1e-12)
+        assert 0 < float(found.floor) < float(found.total[0])
+        certificate = composed_certificate(matrix, estimates, operators, solutions, start, depth=DEPTH)
+        norms = jnp.linalg.norm(iterates - solutions[None], axis=2)
+        assert int(count_violations(norms, certificate.power_bounds)) == 0
+    reached = np.linalg.solve(estimates, sides[:, :, None])[:, :, 0]
+    energies = np.asarray(energy_norm(estimates, iterates - reached[None]))
+    rates = energies[1:] / energies[:-1]
+    assert rates.max() <= float(prior.contraction)
+    assert rates.max() > 0.2 * float(prior.contraction)
+
+
+def test_a_family_outside_ellipticity_is_refused():
+    grid = interval_grid(7)
+    family = ParametricDiffusion(grid, cosine_modes(grid, amplitude=0.6))
+    with pytest.raises(ValueError, match="Least coefficient"):
+        prompted_diffusion(2, family=family, generator=np.random.default_rng(0))

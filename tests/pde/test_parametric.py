@@ -144,7 +144,7 @@ def test_bad_input_is_refused(unchecked):
         ParametricDiffusion(LINE, jnp.ones((1, 32)), link="linear")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"4 parameters; got shape \(3,\)"):
         INTERVAL.operator(jnp.ones(3))
-    with pytest.raises(ValueError, match=r"jax\.jacfwd"):
+    with pytest.raises(ValueError, match="tangent_operators"):
         _ = LOG_AFFINE.mode_operators
     with pytest.raises(ValueError, match="at least one unknown"):
         interval_grid(0)
