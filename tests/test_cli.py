@@ -95,14 +95,20 @@ def test_every_selected_row_gets_a_line(tmp_path):
     assert sorted(row["id"] for row in rows) == sorted(row.id for row in ledger() if row.id.startswith(ONE_THEORY))
 
 
-def test_kill_and_resume(finished, tmp_path):
-    folder, _ = finished
-    process = command("reproduce", *PATTERNS, "--out", tmp_path)
+def started_measuring(folder):
+    """A run of which a first row is measured, and others are not."""
+    process = command("reproduce", *PATTERNS, "--out", folder)
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and process.poll() is None:
-        if (tmp_path / RECORDS).exists() and '"status": "measured"' in (tmp_path / RECORDS).read_text():
+        if (folder / RECORDS).exists() and '"status": "measured"' in (folder / RECORDS).read_text():
             break
         time.sleep(0.02)
+    return process
+
+
+def test_kill_and_resume(finished, tmp_path):
+    folder, _ = finished
+    process = started_measuring(tmp_path)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
@@ -118,11 +124,7 @@ def test_kill_and_resume(finished, tmp_path):
 
 
 def test_interrupt_keeps_the_records_and_says_how_to_go_on(tmp_path):
-    process = command("reproduce", *PATTERNS, "--out", tmp_path)
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not (tmp_path / RECORDS).exists():
-        time.sleep(0.05)
-    time.sleep(0.5)
+    process = started_measuring(tmp_path)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 130
