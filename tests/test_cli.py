@@ -123,6 +123,15 @@ def test_kill_and_resume(finished, tmp_path):
         assert {**row, "seconds": 0} == {**after[row["id"]], "seconds": 0}
 
 
+@pytest.fixture
+def interruptible():
+    """Jobs in the background of a shell ignore the interrupt, and so would the processes that they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_keeps_the_records_and_says_how_to_go_on(tmp_path):
     process = started_measuring(tmp_path)
     process.send_signal(signal.SIGINT)
