@@ -1,5 +1,6 @@
 """Pinned, interleaved timing: CPU seconds in rounds, medians with their intervals, and what they say about a target."""
 
+import argparse
 import gc
 import json
 import math
@@ -146,6 +147,29 @@ def environment(*packages: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": versions,
     }
+
+
+def announced(*packages: str) -> dict[str, Any]:
+    """[`environment`][], which is also printed."""
+    here = environment(*packages)
+    print(f"{here['processor']}, core {here['pinned_to']} of {here['cores']}, load {here['load']}, {here['versions']}")
+    return here
+
+
+def parser(name: str, description: str | None, *, quick: str = "3 rounds instead of 15") -> argparse.ArgumentParser:
+    """What every benchmark understands: ``--quick``, ``--rounds`` and ``--out``."""
+    found = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
+    found.add_argument("--quick", action="store_true", help=quick)
+    found.add_argument("--rounds", type=int, help="another number of rounds")
+    found.add_argument("--out", type=Path, metavar="FILE.json", help="write the numbers there")
+    return found
+
+
+def parse(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The options, with the rounds that follow from them."""
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (3 if options.quick else 15)
+    return options
 
 
 def write(path: Path | None, results: Mapping[str, Any]) -> None:

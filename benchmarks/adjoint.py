@@ -5,10 +5,8 @@ rate is counted as that of plain steps, `10 N K² L` operations, whatever a meth
 product of two matrices of 1024 rows in the same rounds.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -215,24 +213,19 @@ def _show(rows, targets):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases, print tables and, with ``--out``, write them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.adjoint", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 rounds instead of 15")
-    parser.add_argument("--rounds", type=int, help="another number of rounds")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the numbers there")
-    options = parser.parse_args(arguments)
-    rounds = options.rounds or (3 if options.quick else 15)
+    parser = _timing.parser("adjoint", __doc__)
+    options = _timing.parse(parser, arguments)
 
     jax.config.update("jax_enable_x64", True)
-    here = _timing.environment("jax", "jaxlib", "numpy", "torch")
-    print(f"{here['processor']}, core {here['pinned_to']} of {here['cores']}, load {here['load']}, {here['versions']}")
+    here = _timing.announced("jax", "jaxlib", "numpy", "torch")
     rows: list[dict[str, Any]] = []
     targets: list[dict[str, Any]] = []
     for case in CASES:
-        found = measure(case, rounds)
+        found = measure(case, options.rounds)
         _show(*found)
         rows += found[0]
         targets += found[1]
-    _timing.write(options.out, {"environment": here, "rounds": rounds, "rows": rows, "targets": targets})
+    _timing.write(options.out, {"environment": here, "rounds": options.rounds, "rows": rows, "targets": targets})
     return 0
 
 

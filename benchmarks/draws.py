@@ -6,10 +6,8 @@ mean and variance of the same 1024 draws; in the second the engine runs long eno
 the bare blocks.
 """
 
-import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -186,19 +184,14 @@ def _show(rows, targets):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run both parts, print a table and, with ``--out``, write it."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.draws", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 rounds instead of 15, and a tenth of the long run")
-    parser.add_argument("--rounds", type=int, help="another number of rounds")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the numbers there")
-    options = parser.parse_args(arguments)
-    rounds = options.rounds or (3 if options.quick else 15)
+    parser = _timing.parser("draws", __doc__, quick="3 options.rounds instead of 15, and a tenth of the long run")
+    options = _timing.parse(parser, arguments)
 
     jax.config.update("jax_enable_x64", True)
-    here = _timing.environment("jax", "jaxlib", "numpy")
-    print(f"{here['processor']}, core {here['pinned_to']} of {here['cores']}, load {here['load']}, {here['versions']}")
-    rows, targets = measure(problem(), rounds, LONG // 10 if options.quick else LONG)
+    here = _timing.announced("jax", "jaxlib", "numpy")
+    rows, targets = measure(problem(), options.rounds, LONG // 10 if options.quick else LONG)
     _show(rows, targets)
-    _timing.write(options.out, {"environment": here, "rounds": rounds, "rows": rows, "targets": targets})
+    _timing.write(options.out, {"environment": here, "rounds": options.rounds, "rows": rows, "targets": targets})
     return 0
 
 

@@ -7,7 +7,6 @@ hidden layers and `2 N² n_{L−1}`, whatever a candidate really does, and is co
 ``--neural-tangents PYTHON``; its rate is divided by that of the same product there.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -352,30 +351,25 @@ def _show(rows: Sequence[Mapping[str, Any]], targets: Sequence[Mapping[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases, print tables and, with ``--out``, write them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernels", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 rounds instead of 15")
-    parser.add_argument("--rounds", type=int, help="another number of rounds")
+    parser = _timing.parser("kernels", __doc__)
     parser.add_argument("--neural-tangents", metavar="PYTHON", help="interpreter that has neural-tangents 0.6.5")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the numbers there")
-    options = parser.parse_args(arguments)
-    rounds = options.rounds or (3 if options.quick else 15)
+    options = _timing.parse(parser, arguments)
 
     jax.config.update("jax_enable_x64", True)
-    here = _timing.environment("jax", "jaxlib", "numpy", "torch", "nngeometry")
-    print(f"{here['processor']}, core {here['pinned_to']} of {here['cores']}, load {here['load']}, {here['versions']}")
+    here = _timing.announced("jax", "jaxlib", "numpy", "torch", "nngeometry")
     rows: list[dict[str, Any]] = []
     targets: list[dict[str, Any]] = []
     for case in CASES:
-        found = measure(case, rounds, options.neural_tangents)
+        found = measure(case, options.rounds, options.neural_tangents)
         _show(*found)
         rows += found[0]
         targets += found[1]
     print("\nproducts without a matrix")
     for width, examples in PRODUCTS:
-        judged = measure_products(width, examples, rounds)
+        judged = measure_products(width, examples, options.rounds)
         _show([], judged)
         targets += judged
-    _timing.write(options.out, {"environment": here, "rounds": rounds, "rows": rows, "targets": targets})
+    _timing.write(options.out, {"environment": here, "rounds": options.rounds, "rows": rows, "targets": targets})
     return 0
 
 

@@ -11,7 +11,6 @@ one thread. It cannot take turns with the library: the ratio of times is one of 
 less here than elsewhere.
 """
 
-import argparse
 import json
 import math
 import os
@@ -240,23 +239,18 @@ def _show(case: Case, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases, print tables and, with ``--out``, write them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="3 rounds instead of 15")
-    parser.add_argument("--rounds", type=int, help="another number of rounds")
+    parser = _timing.parser("rules", __doc__)
     parser.add_argument("--biotorch", metavar="PYTHON", help="interpreter that has biotorch 0.0.16")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the numbers there")
-    options = parser.parse_args(arguments)
-    rounds = options.rounds or (3 if options.quick else 15)
+    options = _timing.parse(parser, arguments)
 
     jax.config.update("jax_enable_x64", True)
-    here = _timing.environment("jax", "jaxlib", "numpy")
-    print(f"{here['processor']}, core {here['pinned_to']} of {here['cores']}, load {here['load']}, {here['versions']}")
+    here = _timing.announced("jax", "jaxlib", "numpy")
     rows: list[dict[str, Any]] = []
     for case in CASES:
-        found = measure(case, rounds, options.biotorch)
+        found = measure(case, options.rounds, options.biotorch)
         _show(case, found)
         rows += found
-    _timing.write(options.out, {"environment": here, "rounds": rounds, "rows": rows})
+    _timing.write(options.out, {"environment": here, "rounds": options.rounds, "rows": rows})
     return 0
 
 

@@ -30,6 +30,9 @@ def summarise(path: Path, kept: dict) -> dict:
         name: {**{key: record[key] for key in KEPT}, "outcome": outcome(record)} for name, record in measured.items()
     }
     waited_for = [claim.id for claim in ledger() if claim.status is Status.MEASURED]
+    others = kept["rows"].keys() - rows
+    if others and run != kept["run"]:
+        raise SystemExit(f"{len(others)} rows are from another run: {kept['run']}, not {run}. Measure them again too.")
     rows = kept["rows"] | rows
     return {"run": run, "rows": {name: rows[name] for name in waited_for if name in rows}}
 

@@ -112,7 +112,15 @@ class GapOverWidths(eqx.Module):
         seed: int,
         dtype: jax.typing.DTypeLike = float,
     ) -> "GapOverWidths":
-        """Gaussian examples and labels, and networks of [`MLP.initialise`][jaxsolve.feedback.MLP.initialise]."""
+        """Gaussian examples and labels, and networks of [`MLP.initialise`][jaxsolve.feedback.MLP.initialise].
+
+        Raises
+        ------
+        ValueError
+            For no width or no example, and as ``MLP.initialise`` does.
+        """
+        if not widths or examples < 1:
+            raise ValueError(f"There is at least one width and one example; got widths={widths}, examples={examples}.")
         random = np.random.default_rng(seed)
         keys = jax.random.split(jax.random.key(seed), len(widths))
         return cls(

@@ -1,38 +1,19 @@
 """An encoder for the parameters of an equation: weighted least squares in the weak form, linearised where need be."""
 
-import math
 from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from .._numerics import machine_epsilon
 from .._results import RESULTS, first_failure, raise_failures
-from .._train import Descent, descend
-from .._types import Key
 from ..pde import ParametricDiffusion
-from ._rollout import rollout, training_loss
+from ._rollout import rollout
 from ._systems import product
-
-
-class Prompts(NamedTuple):
-    """Examples `(u_j, f_j)` of an equation, `m` pairs per task.
-
-    Attributes
-    ----------
-    states
-        `u_j`.
-    loads
-        `f_j`, as load vectors: without noise `A u_j = f_j`.
-    """
-
-    states: Float[Array, "tasks pairs size"]
-    loads: Float[Array, "tasks pairs size"]
 
 
 class CoefficientEstimate(eqx.Module):
@@ -234,6 +215,7 @@ class WeakFormEncoder(eqx.Module):
             above, with the largest condition number.
 
         >>> from jaxsolve.pde import ParametricDiffusion, cosine_modes, interval_grid
+        >>> from jaxsolve.solver import draw_prompts
         >>> truth = jnp.array([[0.5, -0.5, 0.25, 1.0]])
         >>> for link in ("affine", "log-affine"):
         ...     family = ParametricDiffusion(grid := interval_grid(15), cosine_modes(grid), link=link)
@@ -354,132 +336,6 @@ def _estimated(last, before):
     )
 
 
-def draw_prompts(
-    operators: Float[Array, "tasks size size"],
-    *,
-    pairs: int,
-    load_noise: float | Float[Array, ""] = 0.0,
-    state_noise: float | Float[Array, ""] = 0.0,
-    key: Key,
-) -> Prompts:
-    """Prompts of each task: `f_j ~ N(0, I)`, `u_j = A^{-1} f_j`, both observed with noise.
-
-    What is observed is `f_j + s_f ξ_j` and `u_j + s_u ζ_j`, with independent standard normal `ξ` and `ζ`: the noise of
-    the loads is relative to loads of size one, that of the states absolute.
-
-    Parameters
-    ----------
-    operators
-        `A`.
-    pairs
-        `m`.
-    load_noise, state_noise
-        `s_f` and `s_u`.
-    key
-        For forces and noise. The forces do not depend on the noise.
-
-    Raises
-    ------
-    ValueError
-        For operators that are not a batch of square matrices, and fewer than one pair.
-    """
-    if operators.ndim != 3 or operators.shape[1] != operators.shape[2]:
-        raise ValueError(f"operators have shape (tasks, size, size); got {operators.shape}.")
-    if pairs < 1:
-        raise ValueError(f"A prompt has at least one pair; got {pairs}.")
-    shape = (operators.shape[0], pairs, operators.shape[1])
-
-    def normal(key):
-        return jax.random.normal(key, (math.prod(shape),), operators.dtype).reshape(shape)
-
-    force_key, load_key, state_key = jax.random.split(key, 3)
-    forces = normal(force_key)
-    states = jnp.linalg.solve(operators, forces.swapaxes(1, 2)).swapaxes(1, 2)
-    return Prompts(states + state_noise * normal(state_key), forces + load_noise * normal(load_key))
-
-
-def project_to_box(
-    coefficients: Float[Array, "tasks parameters"], *, radius: float = 1.0
-) -> tuple[Float[Array, "tasks parameters"], Int[Array, ""]]:
-    """The nearest point of the box `|z_k| ≤ radius` for each task, and how many tasks it moved.
-
-    A NaN stays NaN and counts as moved.
-
-    Raises
-    ------
-    ValueError
-        For a radius that is not positive and finite.
-
-    >>> projected, moved = project_to_box(jnp.array([[0.5, 2.0], [0.0, 1.0]]))
-    >>> projected.tolist(), int(moved)
-    ([[0.5, 1.0], [0.0, 1.0]], 1)
-    """
-    if not 0 < radius < np.inf:
-        raise ValueError(f"A box has a radius that is positive and finite; got {radius}.")
-    inside: Bool[Array, "tasks parameters"] = jnp.abs(coefficients) <= radius
-    return jnp.clip(coefficients, -radius, radius), jnp.sum(~inside.all(axis=1))
-
-
-def train_encoder(
-    encoder: WeakFormEncoder,
-    *,
-    tasks: int,
-    pairs: int,
-    load_noise: float = 0.0,
-    state_noise: float = 0.0,
-    radius: float = 1.0,
-    depth: int,
-    passes: int | None = None,
-    optimizer: optax.GradientTransformation,
-    steps: int,
-    throw: bool = True,
-    key: Key,
-) -> Descent:
-    """Train weights and preconditioner of an encoder by descent through its whole rollout, on new tasks at every step.
-
-    The loss is `1/(2 N K) Σ_i ‖ẑ_i − z_i‖²` over `N` tasks of `K` coefficients, half their mean squared error, with
-    `z` uniform in the box. Errors are small: give an optimizer that divides by the size of gradients a safeguard far
-    below them, such as ``optax.adam(rate, eps=1e-20)``.
-
-    A rollout of few steps leaves an error of its own, which training then lowers at the price of a larger variance:
-    weigh the trained weights by the error of ``estimate``. For noise on the states no weights are better than
-    `A_0^{-2}` by more than `(α + β)²/(4 α β)`, with the extreme eigenvalues `α` and `β` of `A_0^{-1} A(z)² A_0^{-1}`.
-
-    Parameters
-    ----------
-    encoder
-        The start. Tasks come from its family.
-    tasks
-        `N`, in each step.
-    pairs, load_noise, state_noise
-        Of the prompts, as in [`draw_prompts`][].
-    radius
-        Of the box `|z_k| ≤ radius`.
-    depth, passes
-        Of the encoder's rollout, static.
-    optimizer, steps, throw
-        As in [`jaxsolve.solver.pretrain`][].
-    key
-        For tasks and prompts.
-
-    Returns
-    -------
-    run
-        ``run.parameters`` is the trained encoder; ``run.losses`` are the losses before each step, each on its own
-        tasks.
-
-    Raises
-    ------
-    ValueError
-        As ``encoder.rollout`` does, for fewer than one task, and for a loss that is not finite.
-    """
-    if tasks < 1:
-        raise ValueError(f"A step takes at least one task; got {tasks}.")
-    noise = jnp.asarray([load_noise, state_noise, radius], encoder.family.modes.dtype)
-    loss = eqx.Partial(_loss_and_gradient, noise=noise, shape=(tasks, pairs), depth=depth, passes=passes)
-    return descend(loss, encoder, optimizer, steps=steps, trainable=encoder.trainable(), throw=throw, key=key)
-
-
 @eqx.filter_jit
 def _rolled(encoder, states, loads, depth, passes):
     def one_pass(at):
@@ -494,17 +350,3 @@ def _rolled(encoder, states, loads, depth, passes):
     if passes == 1:
         return found
     return jax.lax.scan(lambda at, _: (one_pass(at), None), found, length=passes - 1)[0]
-
-
-def _loss_and_gradient(encoder, *, noise, shape, depth, passes, key):
-    load_noise, state_noise, radius = noise
-    tasks, pairs = shape
-    task_key, prompt_key = jax.random.split(key)
-    coefficients = radius * jax.random.uniform(task_key, (tasks, len(encoder.family.modes)), noise.dtype, -1, 1)
-    operators = encoder.family.operators(coefficients, throw=False)
-    prompts = draw_prompts(operators, pairs=pairs, load_noise=load_noise, state_noise=state_noise, key=prompt_key)
-
-    def loss(encoder):
-        return training_loss(encoder.rollout(*prompts, depth=depth, passes=passes), coefficients)
-
-    return eqx.filter_value_and_grad(loss)(encoder)

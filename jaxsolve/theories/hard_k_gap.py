@@ -57,33 +57,22 @@ class HardKGap(AbstractTheory):
         *,
         dtype: jax.typing.DTypeLike = float,
         sweep: bool = False,
-        widths: tuple[int, ...] | None = None,
-        inputs: int | None = None,
-        outputs: int | None = None,
-        examples: int | None = None,
         learning_rate: float = 0.02,
         steps: int = 2000,
-        replicates: int | None = None,
         instance_seed: int = INSTANCE_SEED,
+        **options,
     ) -> "HardKGap":
         """One width above capacity, 32 examples of 8 inputs and 2 outputs, 2000 steps, 12 draws of feedback.
 
         With ``sweep`` widths 20 to 40 of the document with its 128 examples, below and above capacity: the statement
-        then fails. Two draws. What is given besides is taken.
+        then fails. Two draws. Other ``widths``, ``inputs``, ``outputs``, ``examples`` and ``replicates`` are options.
         """
-        widths = widths or ((20, 24, 32, 40) if sweep else (28,))
-        inputs, outputs = inputs or (16 if sweep else 8), outputs or (4 if sweep else 2)
-        examples, replicates = examples or (128 if sweep else 32), replicates or (2 if sweep else 12)
-        runs = GapOverWidths.drawn(
-            widths,
-            inputs=inputs,
-            outputs=outputs,
-            examples=examples,
-            learning_rate=learning_rate,
-            steps=steps,
-            seed=instance_seed,
-            dtype=dtype,
-        )
+        setting = {"widths": (28,), "inputs": 8, "outputs": 2, "examples": 32, "replicates": 12}
+        if sweep:
+            setting = {"widths": (20, 24, 32, 40), "inputs": 16, "outputs": 4, "examples": 128, "replicates": 2}
+        setting |= options
+        replicates = setting.pop("replicates")
+        runs = GapOverWidths.drawn(**setting, learning_rate=learning_rate, steps=steps, seed=instance_seed, dtype=dtype)
         return cls(runs=runs, factor=jnp.ones((), dtype), replicates=replicates)
 
     @classmethod

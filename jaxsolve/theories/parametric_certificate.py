@@ -37,8 +37,8 @@ class ParametricCertificate(AbstractTheory):
 
     Building a configuration trains a free matrix `P` for each family, from `P = τ A_0^{-1}` with the step of
     [`jaxsolve.pde.ellipticity_certificate`][], by Adam on the population loss at depth `L` for `x* ~ N(0, I)`, and
-    freezes it. First errors lean towards the direction that the first step
-    reduces least; with white ones the counterfeit would pass by luck.
+    freezes it. First errors lean towards the direction that the first step reduces least; with white ones the
+    counterfeit would pass by luck.
 
     The counterfeit puts the spectral radius in place of both norms.
 

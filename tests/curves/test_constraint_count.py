@@ -76,3 +76,9 @@ def test_backpropagation_has_no_gap_to_itself():
 def test_bad_input_is_refused(unchecked, targets, steps):
     with pytest.raises(ValueError, match="training_gap takes"):
         training_gap(NETWORK, INPUTS, targets, Backprop(), learning_rate=RATE, steps=steps)
+
+
+@pytest.mark.parametrize(("widths", "examples"), [((), 7), ((4,), 0)])
+def test_runs_without_widths_or_examples_are_refused(widths, examples):
+    with pytest.raises(ValueError, match="at least one width"):
+        GapOverWidths.drawn(widths, inputs=3, outputs=2, examples=examples, learning_rate=0.05, steps=5, seed=3)
