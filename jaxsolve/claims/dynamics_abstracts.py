@@ -1,4 +1,7 @@
-"""Claims of nineteen abstracts on training dynamics."""
+"""Claims of nineteen abstracts on training dynamics.
+
+Long because it is one document, row by row in its order, abstract after abstract.
+"""
 
 from ._claim import Claim, Document
 

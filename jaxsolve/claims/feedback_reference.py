@@ -1,4 +1,8 @@
-"""Ledger of source document 002: feedback alignment measured against backpropagation."""
+"""Ledger of source document 002: feedback alignment measured against backpropagation.
+
+Long because it is one document, row by row in its order; each section is one call of ``DOCUMENT.rows`` or a table, with
+its measures beside it.
+"""
 
 import math
 from collections.abc import Callable, Mapping
